@@ -1,0 +1,48 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
+NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/draftproof/kernels/csrc/*)
+
+# With a compiler at hand a kernel that does not build is an error; without one the package is pure NumPy.
+export DRAFTPROOF_REQUIRE_NATIVE ?= $(if $(shell command -v $(CXX)),1,0)
+BUILD_TOOLS := $(foreach tool,cmake ninja,$(if $(shell command -v $(tool)),,$(tool)))
+
+.PHONY: help proof test lint bench evidence clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+proof: $(INSTALLED)  ## prove that the verifier is lossless
+	$(BIN)/python -m draftproof proof
+
+test: lint  ## lint, type check, and run the fast tests
+	$(BIN)/python -m pytest
+
+lint: $(INSTALLED)  ## ruff and mypy
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: $(INSTALLED)  ## measure, and write bench/results.csv
+	$(BIN)/python -m bench
+
+evidence: $(INSTALLED)  ## the slow lane: long tests, sanitizers, a cross compilation
+	$(BIN)/python -m pytest -m slow
+	tests/sanitizers.sh
+	tests/cross_compile.sh
+
+clean:  ## remove all that the other targets made
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests bench -name __pycache__ -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("draftproof needs Python 3.11 or newer, and $(PYTHON) is %d.%d: make PYTHON=/path/to/python3.11" % v[:2])'
+	$(PYTHON) -m venv $(VENV)
+
+$(INSTALLED): $(NATIVE) | $(BIN)/python
+	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > $(VENV)/build-requires.txt
+	$(PIP) install --requirement $(VENV)/build-requires.txt $(BUILD_TOOLS)
+	$(PIP) install --no-build-isolation --config-settings build-dir='build/{wheel_tag}' --editable '.[dev,bench]'
+	@touch $@
