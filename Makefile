@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
-NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/draftproof/kernels/csrc/*)
+NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/draftproof/kernels/csrc src/draftproof/kernels/csrc/*)
 
 # With a compiler at hand a kernel that does not build is an error; without one the package is pure NumPy.
 export DRAFTPROOF_REQUIRE_NATIVE ?= $(if $(shell command -v $(CXX)),1,0)

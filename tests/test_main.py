@@ -1,0 +1,55 @@
+"""`python -m draftproof`: the doctor by itself, all else through the command line's extra."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+from draftproof.__main__ import main
+
+
+def test_doctor_does_not_import_the_command_line(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "draftproof.cli", None)
+    assert main(["doctor"]) == 0
+    assert capsys.readouterr().out.startswith("draftproof")
+
+
+@pytest.mark.parametrize("package", ["typer", "rich"])
+def test_a_missing_package_is_one_clear_line(monkeypatch, capsys, package):
+    def import_cli(name, *arguments, **keywords):
+        if name == "draftproof.cli":
+            raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+        return original(name, *arguments, **keywords)
+
+    import builtins
+
+    original = builtins.__import__
+    monkeypatch.setattr(builtins, "__import__", import_cli)
+    assert main(["proof"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert package in printed.err
+    assert "pip install 'draftproof[proof]'" in printed.err
+
+
+def test_a_module_of_ours_that_is_missing_is_not_blamed_on_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "draftproof.cli", None)
+    with pytest.raises(ModuleNotFoundError, match="cli"):
+        main(["proof"])
+
+
+def test_other_commands_go_to_the_command_line(monkeypatch):
+    calls = []
+    cli = ModuleType("draftproof.cli")
+    cli.app = lambda arguments, prog_name: calls.append((arguments, prog_name))
+    monkeypatch.setitem(sys.modules, "draftproof.cli", cli)
+    assert main(["proof", "--fast"]) == 0
+    assert calls == [(["proof", "--fast"], "draftproof")]
+
+
+def test_module_is_runnable():
+    subprocess.run([sys.executable, "-m", "draftproof", "doctor"], check=True, capture_output=True)
