@@ -97,7 +97,7 @@ def verify_speculative_tokens(
     >>> verify_speculative_tokens([0], [[.5, .5]], [[.5, .5]], [.1, .2])
     Traceback (most recent call last):
         ...
-    ValueError: random_samples: found 2 entries; wanted 1, one for each draft token. Fix: ...
+    ValueError: random_samples: found 2 entries; wanted 1: one for each draft token. Fix: ...
     """
     tokens = _check(draft_tokens, draft_probs, target_probs, random_samples)
     accepted: list[int] = []
@@ -214,7 +214,7 @@ def _check_length(name: str, length: int, wanted: tuple[int, ...], meaning: str)
                 name,
                 "",
                 found=f"{length} entries",
-                wanted=f"{' or '.join(map(str, wanted))}, {meaning}",
+                wanted=f"{' or '.join(map(str, wanted))}: {meaning}",
                 fix="give all four arguments the same steps",
             )
         )
