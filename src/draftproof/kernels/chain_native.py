@@ -1,0 +1,65 @@
+"""Chain verification in C++: the door to ``csrc/chain.hpp``."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from draftproof import _native
+from draftproof.batch import Batch
+from draftproof.kernels.noise_native import uniform
+from draftproof.kernels.threads import threads_for
+from draftproof.types import IntArray
+from draftproof.validation import VALIDATE, mass_tolerance
+
+__all__ = ["uniform", "verify_chain"]
+
+
+def verify_chain(
+    batch: Batch,
+    rule: str,
+    accept: npt.NDArray[np.float64],
+    final: npt.NDArray[np.float64],
+    *,
+    validate: str,
+    num_threads: int | None = None,
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Verify a batch; arguments and results are `draftproof.reference.batch.verify_chain`'s.
+
+    Reads the drafted entries up to each row's first rejection and the one or two rows of its last
+    draw; allocates the result alone (and, with a ``draft_to_target``, its inverse).
+    """
+    size, vocabulary = len(batch.num_draft), batch.target_probs.shape[-1]
+    draft_probs, column_of, draft_tolerance = batch.draft_probs, None, 0.0
+    if draft_probs is not None:
+        draft_tolerance = mass_tolerance(draft_probs.dtype, draft_probs.shape[-1])
+        if batch.draft_to_target is not None and batch.sparse_ids is None:
+            column_of = np.full(vocabulary, -1, dtype=np.int32)
+            column_of[batch.draft_to_target] = np.arange(len(batch.draft_to_target))
+    token_ids = np.empty((size, batch.max_draft + 1), dtype=np.int64)
+    num_emitted = np.empty(size, dtype=np.int64)
+    status = np.empty(size, dtype=np.int64)
+    _native.verify_chain(
+        batch.draft_token_ids,
+        batch.drafter_token_ids,
+        draft_probs,
+        batch.sparse_ids,
+        column_of,
+        batch.target_probs,
+        batch.num_draft,
+        batch.cu_num_draft,
+        batch.greedy,
+        accept,
+        final,
+        batch.max_draft,
+        batch.drafter_vocabulary,
+        rule == "exact-match",
+        VALIDATE.index(validate),
+        mass_tolerance(batch.target_probs.dtype, vocabulary),
+        draft_tolerance,
+        num_threads or threads_for(size * vocabulary * batch.target_probs.itemsize),
+        token_ids,
+        num_emitted,
+        status,
+    )
+    return token_ids, num_emitted, status

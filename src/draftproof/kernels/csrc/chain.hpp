@@ -1,0 +1,326 @@
+// Verification of one row's chain of drafts: draftproof.reference.chain, lazily.
+//
+// Only the drafted entries up to the first rejection and the one or two rows of the last draw are
+// read. What is read is judged on the way (draftproof.validation says what, and in which order).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "draw.hpp"
+#include "laws.hpp"
+#include "row_sums.hpp"
+#include "status.hpp"
+
+namespace draftproof {
+
+enum class Rule { token, exact_match };
+enum class Validate { touched, full, off };
+
+// One call's arrays, in either layout. Row b's drafts are draft_token_ids[first(b) + i].
+struct Call {
+    Rule rule;
+    Validate validate;
+    Side target_side, draft_side;
+    std::int64_t size, max_draft, vocabulary, drafter_vocabulary;
+    const std::int64_t* num_draft;
+    const std::int64_t* cu_num_draft;       // null if padded
+    const std::int64_t* draft_token_ids;    // in the target's vocabulary
+    const std::int64_t* drafter_token_ids;  // in the drafter's
+    RowTable target;
+    DraftLaw::Kind draft_kind;
+    RowTable draft;
+    const std::int64_t* sparse_ids;  // beside draft's rows
+    const std::int32_t* column_of;
+    const double* accept;
+    const double* final;
+    const bool* greedy;  // null if no row is
+    std::int64_t* token_ids;
+    std::int64_t* num_emitted;
+    std::int64_t* status;
+
+    bool packed() const { return cu_num_draft != nullptr; }
+    std::int64_t first(std::int64_t b) const { return packed() ? cu_num_draft[b] : b * max_draft; }
+
+    Row target_row(std::int64_t b, std::int64_t i) const {
+        return target.row(b, packed() ? cu_num_draft[b] + b : -1, i);
+    }
+    Row draft_row(std::int64_t b, std::int64_t i) const {
+        return draft.row(b, packed() ? cu_num_draft[b] : -1, i);
+    }
+    const std::int64_t* sparse_ids_row(std::int64_t b, std::int64_t i) const {
+        return sparse_ids + (first(b) + i) * draft.size;
+    }
+};
+
+// Verifies rows one at a time; one for each thread.
+class ChainVerifier {
+   public:
+    ChainVerifier(const Call& call, Scratch& scratch)
+        : call_(call), scratch_(scratch), sums_(*best_instruction_set().sums) {}
+
+    void verify(std::int64_t b) {
+        b_ = b;
+        drafts_ = call_.draft_token_ids + call_.first(b);
+        std::int64_t* tokens = call_.token_ids + b * (call_.max_draft + 1);
+        std::fill(tokens, tokens + call_.max_draft + 1, std::int64_t{-1});
+        call_.num_emitted[b] = 0;
+        call_.status[b] = judge_shape();
+        if (call_.status[b] == status::ok) call_.status[b] = emit();
+        if (call_.status[b] > status::zero_residual) return;
+        std::copy(drafts_, drafts_ + tau_, tokens);
+        tokens[tau_] = last_token_;
+        call_.num_emitted[b] = tau_ + 1;
+    }
+
+   private:
+    std::int64_t judge_shape() {
+        g_ = call_.num_draft[b_];
+        if (g_ < 0 || g_ > call_.max_draft) return status::length_out_of_range;
+        const std::int64_t* ids = call_.drafter_token_ids + call_.first(b_);
+        for (std::int64_t i = 0; i < g_; ++i) {
+            if (ids[i] < 0 || ids[i] >= call_.drafter_vocabulary) {
+                return status::token_out_of_range;
+            }
+        }
+        return status::ok;
+    }
+
+    std::int64_t emit() {
+        if (call_.validate == Validate::full) {
+            const std::int64_t fault = judge_every_number();
+            if (fault) return fault;
+        }
+        if (call_.greedy && call_.greedy[b_]) return emit_greedy();
+        return call_.rule == Rule::exact_match ? emit_exact_match() : emit_token();
+    }
+
+    std::int64_t emit_token() {
+        const bool judged = call_.validate != Validate::off;
+        const double* accept = call_.accept + call_.first(b_);
+        bool suspicious = false;
+        for (tau_ = 0; tau_ < g_; ++tau_) {
+            const double p = target_entry(tau_), q = draft_entry(tau_), u = accept[tau_];
+            suspicious |= !(u >= 0 && u < 1 && p >= 0 && q >= 0 && p <= kLargest && q <= kLargest);
+            if (!(p > 0 && (p >= q || u * q < p))) break;
+        }
+        const bool recovered = tau_ < g_;
+        const double u = call_.final[b_];
+        suspicious |= !(u >= 0 && u < 1);
+        if (judged && suspicious) {
+            const std::int64_t fault = judge_entries();
+            if (fault) return fault;
+        }
+        const Row p = call_.target_row(b_, tau_);
+        DraftLaw law;
+        RowCheck check;
+        Drawn drawn;
+        std::int64_t outcome = status::ok;
+        if (recovered) {
+            law = draft_law(tau_);
+            suspicious |= law_is_suspicious_;
+            drawn = draw({p, &law}, u, scratch_, sums_, check);
+            const bool dense = law.kind == DraftLaw::Kind::dense ||
+                               law.kind == DraftLaw::Kind::mapped;
+            suspicious |= dense && off(check.q_mass, call_.draft_side);
+            if (drawn.total == 0) {  // p equals q but for rounding: no epsilon, draw from p
+                outcome = status::zero_residual;
+                drawn = draw({p, nullptr}, u, scratch_, sums_, check = {});
+            }
+        } else {
+            drawn = draw({p, nullptr}, u, scratch_, sums_, check);
+        }
+        suspicious |= check.sign || off(check.p_mass, call_.target_side);
+        last_token_ = drawn.token;
+        if ((judged && suspicious) || last_token_ < 0) {
+            std::int64_t fault = judge_entries();
+            if (!fault) fault = judge_row(p, call_.target_side);
+            if (!fault && recovered) fault = judge_draft_row(tau_);
+            if (!fault && last_token_ < 0) fault = call_.target_side.mass;
+            if (fault) return fault;
+        }
+        return outcome;
+    }
+
+    std::int64_t emit_exact_match() {
+        const bool judged = call_.validate != Validate::off;
+        for (tau_ = 0;; ++tau_) {
+            const bool drafted = tau_ < g_;
+            const double u = drafted ? call_.accept[call_.first(b_) + tau_] : call_.final[b_];
+            const Row p = call_.target_row(b_, tau_);
+            if (judged && !(u >= 0 && u < 1)) return status::uniform_out_of_range;
+            RowCheck check;
+            last_token_ = draw({p, nullptr}, u, scratch_, sums_, check).token;
+            const bool suspicious = check.sign || off(check.p_mass, call_.target_side);
+            if ((judged && suspicious) || last_token_ < 0) {
+                std::int64_t fault = judge_row(p, call_.target_side);
+                if (!fault && last_token_ < 0) fault = call_.target_side.mass;
+                if (fault) return fault;
+            }
+            if (!drafted || last_token_ != drafts_[tau_]) return status::ok;
+        }
+    }
+
+    std::int64_t emit_greedy() {
+        for (tau_ = 0;; ++tau_) {
+            last_token_ = argmax(call_.target_row(b_, tau_));
+            if (last_token_ < 0) return status::target_not_finite;
+            if (tau_ == g_ || last_token_ != drafts_[tau_]) return status::ok;
+        }
+    }
+
+    // The lowest id of the largest entry, or -1 if nothing exceeds -inf. NaN never wins.
+    std::int64_t argmax(const Row& row) const {
+        return row.dtype == Dtype::float64 ? argmax_in<double>(row) : argmax_in<float>(row);
+    }
+
+    template <typename T>
+    std::int64_t argmax_in(const Row& row) const {
+        const T* direct = row.as<T>();
+        T best = -std::numeric_limits<T>::infinity();
+        std::int64_t token = -1;
+        for (std::int64_t start = 0; start < row.size; start += kBlock) {
+            const int n = static_cast<int>(std::min<std::int64_t>(kBlock, row.size - start));
+            const T* block = direct ? direct + start : scratch_.p_block(T{});
+            if (!direct) row.copy(start, n, scratch_.p_block(T{}));
+            const T largest = sums_.largest(block, n);
+            if (largest > best) {
+                best = largest;
+                token = start + (std::find(block, block + n, largest) - block);
+            }
+        }
+        return token;
+    }
+
+    double target_entry(std::int64_t i) const { return call_.target_row(b_, i)[drafts_[i]]; }
+
+    double draft_entry(std::int64_t i) const {
+        if (call_.draft_kind == DraftLaw::Kind::point_mass) return 1;
+        const Row row = call_.draft_row(b_, i);
+        if (call_.draft_kind == DraftLaw::Kind::sparse) {
+            const std::int64_t* ids = call_.sparse_ids_row(b_, i);
+            double sum = 0;
+            for (std::int64_t m = 0; m < row.size; ++m) {
+                if (ids[m] == drafts_[i]) sum += row[m];
+            }
+            return sum;
+        }
+        const std::int64_t column = call_.drafter_token_ids[call_.first(b_) + i];
+        return column < row.size ? row[column] : 0;
+    }
+
+    DraftLaw draft_law(std::int64_t i) {
+        law_is_suspicious_ = false;
+        DraftLaw law{call_.draft_kind, {}, call_.column_of, &scratch_.entries, true};
+        if (law.kind == DraftLaw::Kind::point_mass) {
+            scratch_.entries.assign(1, {drafts_[i], 1.0});
+            return law;
+        }
+        law.stored = call_.draft_row(b_, i);
+        law.fits_float32 = law.stored.dtype != Dtype::float64;
+        if (law.kind == DraftLaw::Kind::sparse) gather_entries(i, law);
+        return law;
+    }
+
+    // Sort a sparse row by token and merge the tokens that occur twice, in their order.
+    void gather_entries(std::int64_t i, DraftLaw& law) {
+        const std::int64_t* ids = call_.sparse_ids_row(b_, i);
+        auto& entries = scratch_.entries;
+        entries.clear();
+        double mass = 0;
+        for (std::int64_t m = 0; m < law.stored.size; ++m) {
+            if (ids[m] < 0) continue;
+            const double probability = law.stored[m];
+            mass += probability;
+            law_is_suspicious_ |= ids[m] >= call_.vocabulary || !(probability >= 0);
+            entries.push_back({ids[m], probability});
+        }
+        law_is_suspicious_ |= off(mass, call_.draft_side);
+        std::stable_sort(entries.begin(), entries.end(),
+                         [](const auto& a, const auto& b) { return a.token < b.token; });
+        std::size_t kept = 0;
+        for (std::size_t m = 0; m < entries.size(); ++m) {
+            if (kept && entries[kept - 1].token == entries[m].token) {
+                entries[kept - 1].probability += entries[m].probability;
+                law.fits_float32 = false;
+            } else {
+                entries[kept++] = entries[m];
+            }
+        }
+        entries.resize(kept);
+    }
+
+    // Half the tolerance: what lies between is settled by judge_row.
+    static bool off(double mass, const Side& side) {
+        return !(std::fabs(mass - 1) <= side.tolerance / 2);
+    }
+
+    std::int64_t judge_entries() const {
+        if (call_.rule == Rule::exact_match) return status::ok;
+        for (std::int64_t i = 0; i < g_ && i <= tau_; ++i) {
+            if (!is_uniform(call_.accept[call_.first(b_) + i])) return status::uniform_out_of_range;
+            std::int64_t fault = judge_number(target_entry(i), call_.target_side);
+            if (!fault) fault = judge_number(draft_entry(i), call_.draft_side);
+            if (fault) return fault;
+        }
+        return is_uniform(call_.final[b_]) ? status::ok : status::uniform_out_of_range;
+    }
+
+    std::int64_t judge_every_number() {
+        for (std::int64_t i = 0; i <= g_; ++i) {
+            std::int64_t fault = judge_row(call_.target_row(b_, i), call_.target_side);
+            if (!fault && i < g_ && call_.draft_kind != DraftLaw::Kind::point_mass) {
+                fault = judge_draft_row(i);
+                if (!fault && draft_entry(i) == 0) fault = status::draft_zero;
+            }
+            if (fault) return fault;
+        }
+        return status::ok;
+    }
+
+    static bool is_uniform(double u) { return u >= 0 && u < 1; }
+
+    static std::int64_t judge_number(double number, const Side& side) {
+        return !std::isfinite(number) ? side.not_finite : number < 0 ? side.negative : 0;
+    }
+
+    std::int64_t judge_draft_row(std::int64_t i) const {
+        if (call_.draft_kind == DraftLaw::Kind::point_mass) return status::ok;
+        const Row row = call_.draft_row(b_, i);
+        const std::int64_t* ids =
+            call_.draft_kind == DraftLaw::Kind::sparse ? call_.sparse_ids_row(b_, i) : nullptr;
+        for (std::int64_t m = 0; ids && m < row.size; ++m) {
+            if (ids[m] >= call_.vocabulary) return status::sparse_id_out_of_range;
+        }
+        return judge_row(row, call_.draft_side, ids);
+    }
+
+    static std::int64_t judge_row(const Row& row, const Side& side,
+                                  const std::int64_t* ids = nullptr) {
+        double mass = 0;
+        bool finite = true, negative = false;
+        for (std::int64_t v = 0; v < row.size; ++v) {
+            if (ids && ids[v] < 0) continue;
+            const double number = row[v];
+            finite &= std::isfinite(number);
+            negative |= number < 0;
+            mass += number;
+        }
+        if (!finite) return side.not_finite;
+        if (negative) return side.negative;
+        return std::fabs(mass - 1) <= side.tolerance ? status::ok : side.mass;
+    }
+
+    static constexpr double kLargest = std::numeric_limits<double>::max();
+
+    const Call& call_;
+    Scratch& scratch_;
+    const RowSums& sums_;
+    std::int64_t b_ = 0, g_ = 0, tau_ = 0, last_token_ = -1;
+    const std::int64_t* drafts_ = nullptr;
+    bool law_is_suspicious_ = false;
+};
+
+}  // namespace draftproof

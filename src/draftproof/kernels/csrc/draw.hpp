@@ -1,0 +1,211 @@
+// The inverse-CDF draw of one token: fast where it can prove its answer, else by definition.
+//
+// The definition is draftproof.reference.draw.inverse_cdf: the running float64 sum C in token
+// order, and the first v with C(v) > u * C(V-1). A pass that sums by blocks gets every partial sum
+// within a known relative error; where the token it finds is further than that from both ends of
+// its interval, the definition would find it too. Otherwise the sums are repeated in float64, and
+// if that is still too close, in the definition's own order.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "laws.hpp"
+#include "row_sums.hpp"
+
+namespace draftproof {
+
+// The weights of a last draw: max(0, p - q), or p where there is no q.
+struct Weights {
+    Row p;
+    const DraftLaw* q;
+
+    std::int64_t size() const { return p.size; }
+};
+
+// Per thread, reused: O(V / kBlock) numbers and two blocks.
+struct Scratch {
+    std::vector<double> block_weights;
+    std::vector<SparseEntry> entries;
+    alignas(64) float p32[kBlock], q32[kBlock];
+    alignas(64) double p64[kBlock], q64[kBlock];
+
+    float* p_block(float) { return p32; }
+    float* q_block(float) { return q32; }
+    double* p_block(double) { return p64; }
+    double* q_block(double) { return q64; }
+};
+
+struct Drawn {
+    std::int64_t token;  // -1 if the weights have no positive finite sum
+    double total;        // of the weights, approximate
+};
+
+namespace detail {
+
+// Sum the weights of [start, start + n) by blocks, in T.
+template <typename T>
+void sum_blocks(const Weights& weights, std::int64_t start, std::int64_t n, Scratch& scratch,
+                const RowSums& sums, double* block_weights, RowCheck& check) {
+    const T* p = weights.p.as<T>();
+    const T* q = weights.q ? weights.q->as<T>(weights.size()) : nullptr;
+    if (p && (!weights.q || q)) {
+        if (q) {
+            sums.residual(p + start, q + start, n, block_weights, check);
+        } else {
+            sums.plain(p + start, n, block_weights, check);
+        }
+        return;
+    }
+    for (std::int64_t done = 0; done < n; done += kBlock) {
+        const std::int64_t at = start + done;
+        const int size = static_cast<int>(std::min<std::int64_t>(kBlock, n - done));
+        const T* p_block = p ? p + at : scratch.p_block(T{});
+        if (!p) weights.p.copy(at, size, scratch.p_block(T{}));
+        if (weights.q && weights.q->listed_within(at, size)) {
+            const T* q_block = q ? q + at : scratch.q_block(T{});
+            if (!q) weights.q->copy(at, size, scratch.q_block(T{}));
+            sums.residual(p_block, q_block, size, block_weights++, check);
+        } else {
+            sums.plain(p_block, size, block_weights++, check);
+        }
+    }
+}
+
+// The float64 weights of at most kBlock tokens, exactly; the result lies in the scratch.
+inline const double* exact_weights(const Weights& weights, std::int64_t start, int n,
+                                   Scratch& scratch) {
+    double* p = scratch.p64;
+    weights.p.copy(start, n, p);
+    if (weights.q && weights.q->listed_within(start, n)) {
+        weights.q->copy(start, n, scratch.q64);
+        for (int i = 0; i < n; ++i) {
+            const double difference = p[i] - scratch.q64[i];
+            p[i] = difference > 0 ? difference : 0;
+        }
+    }
+    return p;
+}
+
+// The definition.
+inline std::int64_t draw_in_order(const Weights& weights, double u, Scratch& scratch) {
+    double total = 0;
+    const auto each_block = [&](auto&& visit) {
+        for (std::int64_t start = 0; start < weights.size(); start += kBlock) {
+            const int n = static_cast<int>(std::min<std::int64_t>(kBlock, weights.size() - start));
+            if (visit(start, n, exact_weights(weights, start, n, scratch))) return;
+        }
+    };
+    std::int64_t last_positive = -1;
+    each_block([&](std::int64_t start, int n, const double* w) {
+        for (int i = 0; i < n; ++i) {
+            total += w[i];
+            if (w[i] != 0) last_positive = start + i;
+        }
+        return false;
+    });
+    if (!(total > 0) || std::isinf(total)) return -1;
+    const double threshold = u * total;
+    double running = 0;
+    std::int64_t token = -1;
+    each_block([&](std::int64_t start, int n, const double* w) {
+        for (int i = 0; i < n; ++i) {
+            running += w[i];
+            if (running > threshold) {
+                token = start + i;
+                return true;
+            }
+        }
+        return false;
+    });
+    return token < 0 ? last_positive : token;
+}
+
+// Find the token by block sums whose every partial sum is within a relative error of the true one;
+// -1 if the error leaves its identity open.
+template <typename T>
+std::int64_t draw_by_blocks(const Weights& weights, double u, double total, double relative_error,
+                            Scratch& scratch, const RowSums& sums) {
+    const double margin = 2 * relative_error * total, threshold = u * total;
+    const auto& block_weights = scratch.block_weights;
+    double below = 0;
+    std::int64_t start = 0;
+    for (double weight : block_weights) {
+        if (below + weight > threshold) break;
+        below += weight;
+        start += kBlock;
+    }
+    // The same once more inside the block, by sixteenths.
+    constexpr int kPart = kBlock / 16;
+    for (; start < weights.size(); start += kPart) {
+        double weight = 0;
+        RowCheck ignored;
+        const std::int64_t n = std::min<std::int64_t>(kPart, weights.size() - start);
+        sum_blocks<T>(weights, start, n, scratch, sums, &weight, ignored);
+        if (below + weight > threshold) break;
+        below += weight;
+    }
+    if (start >= weights.size()) return -1;
+    // One part more than the one found, so that an error at its end is seen and not guessed.
+    const int n = static_cast<int>(std::min<std::int64_t>(2 * kPart, weights.size() - start));
+    const double* w = exact_weights(weights, start, n, scratch);
+    for (int i = 0; i < n; ++i) {
+        const double through = below + w[i];
+        if (through > threshold) {
+            const bool first = below == 0;
+            const bool certain = (first || below + margin <= threshold) &&
+                                 through >= threshold + margin;
+            return certain ? start + i : -1;
+        }
+        below = through;
+    }
+    return -1;
+}
+
+template <typename T>
+double total_by_blocks(const Weights& weights, Scratch& scratch, const RowSums& sums,
+                       RowCheck& check) {
+    scratch.block_weights.resize((weights.size() + kBlock - 1) / kBlock);
+    sum_blocks<T>(weights, 0, weights.size(), scratch, sums, scratch.block_weights.data(), check);
+    double total = 0;
+    for (double weight : scratch.block_weights) total += weight;
+    return total;
+}
+
+}  // namespace detail
+
+// Draw one token. `check` receives what the pass saw of the row or rows.
+inline Drawn draw(const Weights& weights, double u, Scratch& scratch, const RowSums& sums,
+                  RowCheck& check) {
+    using namespace detail;
+    // Two sums of V numbers, theirs and ours, and the product with u, each rounding at most once
+    // per number.
+    const double order_error = (2.0 * weights.size() + 16) * 0x1p-53;
+    const auto trusted = [](double total) { return total > 1e-280 && total < 1e280; };
+    const bool narrow =
+        weights.p.dtype != Dtype::float64 && (!weights.q || weights.q->fits_float32);
+    double total;
+    std::int64_t token = -1;
+    if (narrow) {
+        total = total_by_blocks<float>(weights, scratch, sums, check);
+        const double error = order_error + (weights.q ? kFastRoundoff * 1.01 : 0);
+        if (trusted(total)) {
+            token = draw_by_blocks<float>(weights, u, total, error, scratch, sums);
+        }
+        if (token < 0 && weights.q && trusted(total)) {
+            RowCheck ignored;
+            const double repeated = total_by_blocks<double>(weights, scratch, sums, ignored);
+            token = draw_by_blocks<double>(weights, u, repeated, order_error, scratch, sums);
+        }
+    } else {
+        total = total_by_blocks<double>(weights, scratch, sums, check);
+        if (trusted(total)) {
+            token = draw_by_blocks<double>(weights, u, total, order_error, scratch, sums);
+        }
+    }
+    if (token < 0 && total > 0) token = draw_in_order(weights, u, scratch);
+    return {token, total};
+}
+
+}  // namespace draftproof

@@ -1,0 +1,132 @@
+// Sums of a row by blocks, at the memory's speed, in the best instruction set of this machine.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define DRAFTPROOF_X86 1
+#include <immintrin.h>
+#endif
+
+namespace draftproof {
+
+constexpr int kBlock = 1024;          // one block's weight is rescanned to find the token
+constexpr int kPrefetchBytes = 512;   // ahead of the loads: hides the page ends from DRAM
+constexpr double kFastRoundoff = 0x1p-23;  // residual_float32: two float32 roundings a weight
+
+// What the pass over a row saw of its numbers. `sign` also reports -0.0, `p_mass` and `q_mass` may
+// carry float32 rounding: a suspicion, to be settled by a second look.
+struct RowCheck {
+    double p_mass = 0;
+    double q_mass = 0;
+    bool sign = false;
+};
+
+// Each sum writes one weight for each block of kBlock numbers (the last may be short) and adds to
+// the check. `residual` sums max(0, p - q), `plain` sums p. `largest` is the maximum, NaN aside.
+struct RowSums {
+    void (*residual_float32)(const float* p, const float* q, std::int64_t n, double* weights,
+                             RowCheck& check);
+    void (*residual_float64)(const double* p, const double* q, std::int64_t n, double* weights,
+                             RowCheck& check);
+    void (*plain_float32)(const float* p, std::int64_t n, double* weights, RowCheck& check);
+    void (*plain_float64)(const double* p, std::int64_t n, double* weights, RowCheck& check);
+    float (*largest_float32)(const float* x, std::int64_t n);
+    double (*largest_float64)(const double* x, std::int64_t n);
+
+    void residual(const float* p, const float* q, std::int64_t n, double* w, RowCheck& c) const {
+        residual_float32(p, q, n, w, c);
+    }
+    void residual(const double* p, const double* q, std::int64_t n, double* w, RowCheck& c) const {
+        residual_float64(p, q, n, w, c);
+    }
+    void plain(const float* p, std::int64_t n, double* w, RowCheck& c) const {
+        plain_float32(p, n, w, c);
+    }
+    void plain(const double* p, std::int64_t n, double* w, RowCheck& c) const {
+        plain_float64(p, n, w, c);
+    }
+    float largest(const float* x, std::int64_t n) const { return largest_float32(x, n); }
+    double largest(const double* x, std::int64_t n) const { return largest_float64(x, n); }
+};
+
+}  // namespace draftproof
+
+#define DRAFTPROOF_ISA baseline
+#define DRAFTPROOF_VECTOR_BYTES 16
+#include "row_sums_isa.hpp"
+#undef DRAFTPROOF_ISA
+#undef DRAFTPROOF_VECTOR_BYTES
+
+#if DRAFTPROOF_X86
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2")
+#endif
+#define DRAFTPROOF_ISA avx2
+#define DRAFTPROOF_VECTOR_BYTES 32
+#include "row_sums_isa.hpp"
+#undef DRAFTPROOF_ISA
+#undef DRAFTPROOF_VECTOR_BYTES
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq"))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq")
+#endif
+#define DRAFTPROOF_ISA avx512
+#define DRAFTPROOF_VECTOR_BYTES 64
+#include "row_sums_isa.hpp"
+#undef DRAFTPROOF_ISA
+#undef DRAFTPROOF_VECTOR_BYTES
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+#endif  // DRAFTPROOF_X86
+
+namespace draftproof {
+
+struct InstructionSet {
+    const char* name;
+    const RowSums* sums;
+};
+
+// Best first; the last one runs everywhere.
+inline constexpr InstructionSet kInstructionSets[] = {
+#if DRAFTPROOF_X86
+    {"avx512", &avx512::kRowSums},
+    {"avx2", &avx2::kRowSums},
+#endif
+    {"baseline", &baseline::kRowSums},
+};
+
+inline bool runs_here(const InstructionSet& set) {
+#if DRAFTPROOF_X86
+    if (set.sums == &avx512::kRowSums) {
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
+    }
+    if (set.sums == &avx2::kRowSums) return __builtin_cpu_supports("avx2");
+#endif
+    return set.sums == &baseline::kRowSums;
+}
+
+inline const InstructionSet& best_instruction_set() {
+    static const InstructionSet& best = []() -> const InstructionSet& {
+        for (const InstructionSet& set : kInstructionSets) {
+            if (runs_here(set)) return set;
+        }
+        return kInstructionSets[sizeof kInstructionSets / sizeof *kInstructionSets - 1];
+    }();
+    return best;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,53 @@
+"""How many threads this process may use, and how many a call is worth."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+
+__all__ = ["available_threads", "threads_for"]
+
+_BYTES_PER_THREAD = 1 << 20
+"""Below this a thread costs more to wake than it saves."""
+
+
+def available_threads() -> int:
+    """Return the least of the process' CPU affinity, its cgroup's quota and OMP_NUM_THREADS."""
+    limit = _affinity()
+    quota = _cgroup_quota()
+    if quota is not None:
+        limit = min(limit, quota)
+    omp = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if omp.isdecimal() and int(omp) > 0:
+        limit = min(limit, int(omp))
+    return max(1, limit)
+
+
+def threads_for(num_bytes: int) -> int:
+    """Return the threads worth waking for a call whose target rows take this many bytes."""
+    if num_bytes < 2 * _BYTES_PER_THREAD:
+        return 1
+    return min(available_threads(), num_bytes // _BYTES_PER_THREAD)
+
+
+def _affinity() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@functools.cache
+def _cgroup_quota(root: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Whole CPUs of the container's quota, rounded up; None if there is none."""
+    try:
+        quota, period = (root / "cpu.max").read_text().split()[:2]
+    except (OSError, ValueError):
+        try:
+            quota = (root / "cpu" / "cpu.cfs_quota_us").read_text().strip()
+            period = (root / "cpu" / "cpu.cfs_period_us").read_text().strip()
+        except OSError:
+            return None
+    if not (quota.isdecimal() and period.isdecimal() and int(period)):
+        return None
+    return max(1, -(-int(quota) // int(period)))

@@ -1,0 +1,44 @@
+"""The reference over a batch, row by row: the signature of a kernel, the speed of a definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from draftproof.batch import Batch
+from draftproof.noise import uniform
+from draftproof.types import IntArray, RowStatus
+from draftproof.validation import emission, first_fault
+
+__all__ = ["uniform", "verify_chain"]
+
+
+def verify_chain(
+    batch: Batch,
+    rule: str,
+    accept: npt.NDArray[np.float64],
+    final: npt.NDArray[np.float64],
+    *,
+    validate: str,
+    num_threads: int | None = None,
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Verify each row with `draftproof.reference.chain`.
+
+    Returns:
+        token_ids [B, K+1], num_emitted [B] and status [B], as in `VerifyResult`.
+    """
+    token_ids = np.full((batch.size, batch.max_draft + 1), -1, dtype=np.int64)
+    num_emitted = np.zeros(batch.size, dtype=np.int64)
+    status = np.zeros(batch.size, dtype=np.int64)
+    for row in range(batch.size):
+        fault = first_fault(batch, rule, accept, final, row, validate)
+        if fault is not None:
+            status[row] = fault.status
+            continue
+        tau, last_token, zero_residual = emission(batch, rule, accept, final, row)
+        for i in range(tau):
+            token_ids[row, i] = batch.draft_token_ids[batch.draft_index(row, i)]
+        token_ids[row, tau] = last_token
+        num_emitted[row] = tau + 1
+        status[row] = RowStatus.ZERO_RESIDUAL if zero_residual else RowStatus.OK
+    return token_ids, num_emitted, status

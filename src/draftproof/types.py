@@ -1,0 +1,179 @@
+"""What goes into and comes out of the verifier, and the glossary of its symbols.
+
+========  ==========================================================================
+Symbol    Meaning
+========  ==========================================================================
+``B``     rows of a batch (requests)
+``K``     longest draft in the batch
+``V``     vocabulary of the target
+``N``     sum of the rows' draft lengths
+``M``     entries of a sparse draft law
+``g``     one row's draft length, ``num_draft[b]``
+``p``     target law (public name: ``target_probs``)
+``q``     draft law (public name: ``draft_probs``)
+``tau``   accepted drafts (public name: ``num_accepted``)
+========  ==========================================================================
+
+A row emits its ``tau`` accepted drafts and one last token: *recovered* from the residual after
+a rejection, or the *bonus* when every draft was accepted.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["FloatArray", "IntArray", "RowStatus", "SparseProbs", "Trace", "VerifyResult"]
+
+FloatArray = npt.NDArray[np.floating[Any]]
+IntArray = npt.NDArray[np.int64]
+
+
+class RowStatus(enum.IntFlag):
+    """Bits of ``VerifyResult.status``.
+
+    Every bit but `ZERO_RESIDUAL` means that the row could not be decided and emitted nothing.
+    A row carries the bit of the first fault met in the order in which the rule reads its numbers.
+    """
+
+    OK = 0
+    ZERO_RESIDUAL = 1
+    """After a rejection p equalled q but for rounding; the last token was drawn from p."""
+    LENGTH_OUT_OF_RANGE = 2
+    """``num_draft`` lies outside 0..K."""
+    TOKEN_OUT_OF_RANGE = 4
+    """A drafted id within ``num_draft`` lies outside the vocabulary."""
+    UNIFORM_OUT_OF_RANGE = 8
+    """A uniform lies outside [0, 1)."""
+    TARGET_NOT_FINITE = 16
+    """NaN or infinity among the target's numbers; for a greedy row, no entry above -inf."""
+    TARGET_NEGATIVE = 32
+    """A negative target probability."""
+    TARGET_MASS = 64
+    """A target row whose sum is not 1 within `draftproof.validation.mass_tolerance`."""
+    DRAFT_NOT_FINITE = 128
+    """NaN or infinity among the draft law's numbers."""
+    DRAFT_NEGATIVE = 256
+    """A negative draft probability."""
+    DRAFT_MASS = 512
+    """A draft row whose sum is not 1 within `draftproof.validation.mass_tolerance`."""
+    DRAFT_ZERO = 1024
+    """``validate="full"``: a drafted token whose own law gives it probability 0."""
+    SPARSE_ID_OUT_OF_RANGE = 2048
+    """An id of `SparseProbs` beyond the vocabulary (-1 is padding)."""
+
+
+@dataclass(frozen=True, eq=False)
+class SparseProbs:
+    """A draft law with few entries per row: the drafter sampled from a truncated, renormalised law.
+
+    Attributes:
+        ids: integers [B, K, M] (packed: [N, M]). A negative id is padding: its probability is not
+            read. An id that occurs twice in a row has the sum of its probabilities.
+        probs: floats of the same shape, each row of mass 1. Tokens that are not listed have q = 0.
+
+    Truncating a law *after* the token was sampled from the full one is lossy: hand over the law
+    that was sampled.
+    """
+
+    ids: npt.NDArray[np.integer[Any]]
+    probs: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What decided each row, on request (``return_trace=True``). All arrays are padded to K.
+
+    Attributes:
+        accept_mask: bool [B, K], which drafts were accepted.
+        ratios: float64 [B, K], p(x) / q(x) at the positions the rule tested, else NaN. Greedy
+            rows and ``exact-match`` compare tokens and have no ratios.
+        accept_uniforms: float64 [B, K], the uniforms of the accept tests; NaN where a row has no
+            draft and on greedy rows.
+        final_uniforms: float64 [B], the uniform of the last token; NaN on greedy rows.
+        residual_mass: float64 [B], the mass of max(0, p - q) at the rejected position of a
+            rejection rule, else NaN.
+        expected_acceptance: float64 [B], sum_x min(p, q) at that position, else NaN: it tells a
+            bad draft from a bad verifier.
+        is_bonus: bool [B], whether the last token is the bonus (else it is recovered).
+    """
+
+    accept_mask: npt.NDArray[np.bool_]
+    ratios: npt.NDArray[np.float64]
+    accept_uniforms: npt.NDArray[np.float64]
+    final_uniforms: npt.NDArray[np.float64]
+    residual_mass: npt.NDArray[np.float64]
+    expected_acceptance: npt.NDArray[np.float64]
+    is_bonus: npt.NDArray[np.bool_]
+
+
+class _Emitted(NamedTuple):
+    token_ids: IntArray
+    num_emitted: IntArray
+
+
+class VerifyResult(_Emitted):
+    """The emitted tokens: a named tuple ``(token_ids, num_emitted)`` that carries more.
+
+    Attributes:
+        token_ids: int64 [B, K+1], each row's emitted tokens, padded with -1.
+        num_emitted: int64 [B], accepted drafts + 1; 0 for a row that could not be decided.
+        num_draft: int64 [B], the drafts each row was given.
+        status: int64 [B] of `RowStatus` bits, 0 where all is well.
+        backend: which implementation ran: ``"native"``, ``"numpy"`` or ``"reference"``.
+        trace: a `Trace` if it was asked for, else None.
+
+    >>> import numpy as np
+    >>> from draftproof import verify
+    >>> token_ids, num_emitted = verify(
+    ...     [[1]], None, [[[0.0, 1.0], [1.0, 0.0]]], rng=np.random.default_rng(0))
+    >>> token_ids.tolist(), num_emitted.tolist()
+    ([[1, 0]], [2])
+    """
+
+    num_draft: IntArray
+    status: IntArray
+    backend: str
+    trace: Trace | None
+
+    def __new__(
+        cls,
+        token_ids: IntArray,
+        num_emitted: IntArray,
+        num_draft: IntArray,
+        status: IntArray,
+        backend: str,
+        trace: Trace | None = None,
+    ) -> VerifyResult:
+        """Bind the two tuple fields and the attributes beside them."""
+        self = super().__new__(cls, token_ids, num_emitted)
+        self.num_draft = num_draft
+        self.status = status
+        self.backend = backend
+        self.trace = trace
+        return self
+
+    def __getnewargs__(self) -> tuple[Any, ...]:  # type: ignore[override]
+        """Let copies and pickles keep the attributes."""
+        return (*self, self.num_draft, self.status, self.backend, self.trace)
+
+    @property
+    def num_accepted(self) -> IntArray:
+        """Accepted drafts, int64 [B] (0 for a row that could not be decided)."""
+        return np.maximum(self.num_emitted - 1, 0)
+
+    def to_lists(self) -> list[list[int]]:
+        """Each row's emitted tokens, without padding.
+
+        >>> import numpy as np
+        >>> from draftproof import verify
+        >>> p = [[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [1.0, 0.0]]]
+        >>> verify([[1], [1]], None, p, rng=np.random.default_rng(0)).to_lists()
+        [[1, 0], [0]]
+        """
+        pairs = zip(self.token_ids.tolist(), self.num_emitted.tolist(), strict=True)
+        return [tokens[:count] for tokens, count in pairs]

@@ -1,0 +1,169 @@
+"""Where a call's uniforms come from: a generator, the caller, or seeds and positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from draftproof.arrays import as_integers
+from draftproof.batch import Batch
+from draftproof.errors import complaint
+from draftproof.noise import Stream
+
+__all__ = ["draw_uniforms"]
+
+Uniforms = npt.NDArray[np.float64]
+Counter = Callable[[Any, Any, int, Any], Uniforms]
+"""`draftproof.noise.uniform` or a kernel equal to it."""
+
+
+def draw_uniforms(
+    batch: Batch,
+    rule: str,
+    rng: np.random.Generator | None,
+    uniforms: Any,
+    seeds: Any,
+    positions: Any,
+    counter: Counter,
+) -> tuple[Uniforms, Uniforms]:
+    """Return (accept, final): accept in the batch's layout ([B, K] or [N]), final [B].
+
+    Exactly one of `rng`, `uniforms`, `seeds` is given.
+
+    - A generator gives ``rng.random((B, K))``, then ``rng.random((B, 1))`` (packed: ``random(N)``,
+      then ``random(B)``), read or not.
+    - Seeds give `draftproof.noise.uniform`: rejection rules key by the round, ``accept`` from
+      (seed, position, `Stream.ACCEPT`, depth) and ``final`` from (seed, position, `Stream.FINAL`,
+      0); exact match keys the draw at each absolute position t by (seed, t, `Stream.FINAL`, 0).
+    """
+    given = [
+        name
+        for name, source in (("rng", rng), ("uniforms", uniforms), ("seeds", seeds))
+        if source is not None
+    ]
+    if len(given) != 1:
+        raise ValueError(
+            complaint(
+                "rng, uniforms, seeds",
+                "",
+                found=" and ".join(given) or "none of them",
+                wanted="exactly one source of randomness",
+                fix="pass rng=numpy.random.default_rng(), or uniforms, or seeds with positions",
+            )
+        )
+    if positions is not None and seeds is None:
+        raise ValueError(
+            complaint(
+                "positions",
+                "",
+                found="positions without seeds",
+                wanted="seeds beside them",
+                fix="pass seeds [B], or drop positions",
+            )
+        )
+    if seeds is not None:
+        return _from_seeds(batch, rule, seeds, positions, counter)
+    if uniforms is not None:
+        return _from_caller(batch, uniforms)
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(
+            complaint(
+                "rng",
+                "",
+                found=f"a {type(rng).__name__}",
+                wanted="a numpy.random.Generator",
+                fix="pass numpy.random.default_rng(seed)",
+            )
+        )
+    accept = rng.random(batch.draft_token_ids.shape)
+    return accept, rng.random((batch.size, 1)).reshape(-1)
+
+
+def _from_caller(batch: Batch, uniforms: Any) -> tuple[Uniforms, Uniforms]:
+    try:
+        accept, final = uniforms
+    except (TypeError, ValueError):
+        raise TypeError(
+            complaint(
+                "uniforms",
+                "",
+                found=f"a {type(uniforms).__name__}",
+                wanted="a pair (accept, final)",
+                fix="pass (accept [B, K], final [B])",
+            )
+        ) from None
+    lead = batch.draft_token_ids.shape
+    return _as_uniforms("uniforms[0]", accept, lead), _as_uniforms(
+        "uniforms[1]", final, (batch.size,)
+    )
+
+
+def _as_uniforms(name: str, value: Any, shape: tuple[int, ...]) -> Uniforms:
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(
+            complaint(
+                name,
+                "",
+                found=f"dtype {array.dtype}",
+                wanted="floats in [0, 1)",
+                fix="draw them with numpy.random.Generator.random",
+            )
+        )
+    if array.shape != shape:
+        raise ValueError(
+            complaint(
+                name,
+                "",
+                found=f"shape {list(array.shape)}",
+                wanted=f"shape {list(shape)}",
+                fix="pass one uniform for each draft and one for each row's last token",
+            )
+        )
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _from_seeds(
+    batch: Batch, rule: str, seeds: Any, positions: Any, counter: Counter
+) -> tuple[Uniforms, Uniforms]:
+    if positions is None:
+        raise ValueError(
+            complaint(
+                "positions",
+                "",
+                found="seeds without positions",
+                wanted="positions [B]: the index of the first token this call can emit",
+                fix="pass the number of tokens that precede it in each text; a constant would "
+                "reuse noise in every round",
+            )
+        )
+    keys = as_integers("seeds", seeds, (batch.size,)).view(np.uint64)
+    starts = as_integers("positions", positions, (batch.size,))
+    if (starts < 0).any():
+        row = int(np.argmax(starts < 0))
+        raise ValueError(
+            complaint(
+                "positions",
+                f"row {row}",
+                found=starts[row],
+                wanted="an index >= 0",
+                fix="pass the index of the first token this call can emit",
+            )
+        )
+    if batch.cu_num_draft is None:
+        depths = np.arange(batch.max_draft)
+        key, start = keys[:, None], starts[:, None]
+    else:
+        rows = np.repeat(np.arange(batch.size), batch.num_draft)
+        depths = np.arange(len(rows)) - batch.cu_num_draft[rows]
+        key, start = keys[rows], starts[rows]
+    if rule == "exact-match":
+        ends = starts + np.clip(batch.num_draft, 0, batch.max_draft)
+        return (
+            counter(key, start + depths, Stream.FINAL, 0),
+            counter(keys, ends, Stream.FINAL, 0),
+        )
+    return counter(key, start, Stream.ACCEPT, depths), counter(keys, starts, Stream.FINAL, 0)

@@ -1,0 +1,312 @@
+"""Which numbers of a row are judged, in the order in which its rule reads them.
+
+========== =====================================================================================
+Level      Judged
+========== =====================================================================================
+"touched"  lengths and drafted ids; the numbers the rule needs: p and q at each draft up to the
+           first rejection, the uniforms read, and every number and the mass of the rows summed
+"full"     also every valid row of p and q, and that q(x) > 0 at each drafted token
+"off"      lengths and drafted ids; a row whose last draw has no positive finite mass still
+           emits nothing
+========== =====================================================================================
+
+Greedy rows are compared, not summed: NaN never wins, and only a row with nothing above -inf is bad.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from draftproof.arrays import widen
+from draftproof.batch import Batch
+from draftproof.reference import chain
+from draftproof.reference.rows import drafted_entry, draft_row, target_rows
+from draftproof.types import RowStatus
+
+__all__ = [
+    "DRAFT",
+    "TARGET",
+    "Fault",
+    "Side",
+    "VALIDATE",
+    "emission",
+    "first_fault",
+    "mass_tolerance",
+]
+
+VALIDATE = ("touched", "full", "off")
+
+
+class Side(NamedTuple):
+    """The public argument that a law came in, and its status bits."""
+
+    argument: str
+    not_finite: RowStatus
+    negative: RowStatus
+    mass: RowStatus
+
+
+TARGET = Side(
+    "target_probs", RowStatus.TARGET_NOT_FINITE, RowStatus.TARGET_NEGATIVE, RowStatus.TARGET_MASS
+)
+DRAFT = Side(
+    "draft_probs", RowStatus.DRAFT_NOT_FINITE, RowStatus.DRAFT_NEGATIVE, RowStatus.DRAFT_MASS
+)
+
+
+class Fault(NamedTuple):
+    """Why a row cannot be decided: its status bit, and the parts of a `complaint`."""
+
+    status: RowStatus
+    argument: str
+    place: str
+    found: object
+    wanted: str
+    fix: str
+
+
+def mass_tolerance(dtype: np.dtype[Any], columns: int) -> float:
+    """How far from 1 the sum of a row normalised in its dtype may lie.
+
+    ``u + (columns + 1024) * a + columns * d / 2``, where u is the dtype's unit roundoff (each entry
+    is rounded once), a that of the arithmetic which normalised it (float64 for float64, float32
+    for all narrower dtypes: a running sum errs by at most ``columns * a``, an exponential of a
+    logit of size up to 1024 by ``1024 * a``) and d the dtype's smallest positive number (an
+    underflowing entry errs by at most half of it).
+
+    Args:
+        dtype: of the row; uint16 stands for bfloat16's words.
+        columns: the row's length.
+
+    >>> f"{mass_tolerance(np.dtype(np.float32), 32_000):.1e}"
+    '2.0e-03'
+    """
+    if dtype == np.uint16:
+        roundoff, smallest = 2.0**-9, 2.0**-133
+    else:
+        info = np.finfo(dtype)
+        roundoff, smallest = float(info.eps) / 2, float(info.smallest_subnormal)
+    arithmetic = 2.0**-53 if dtype == np.float64 else 2.0**-24
+    return roundoff + (columns + 1024) * arithmetic + columns * smallest / 2
+
+
+def emission(
+    batch: Batch, rule: str, accept: npt.NDArray[Any], final: npt.NDArray[Any], row: int
+) -> chain.Emission:
+    """Run the reference on one row of a batch, whose length and ids are known to be in range."""
+    g = int(batch.num_draft[row])
+    drafts = [int(batch.draft_token_ids[batch.draft_index(row, i)]) for i in range(g)]
+    p_rows = target_rows(batch, row)
+    if batch.greedy is not None and batch.greedy[row]:
+        return chain.greedy(drafts, p_rows)
+    coins = [accept[batch.draft_index(row, i)] for i in range(g)]
+    with np.errstate(invalid="ignore", over="ignore"):
+        if rule == "exact-match":
+            return chain.exact_match(drafts, p_rows, coins, final[row])
+        q_rows = [draft_row(batch, row, i) for i in range(g)]
+        return chain.token(drafts, q_rows, p_rows, coins, final[row])
+
+
+def first_fault(
+    batch: Batch,
+    rule: str,
+    accept: npt.NDArray[Any],
+    final: npt.NDArray[Any],
+    row: int,
+    validate: str,
+) -> Fault | None:
+    """Return the first fault among the numbers that `validate` judges, or None."""
+    return next(_faults(batch, rule, accept, final, row, validate), None)
+
+
+def _faults(
+    batch: Batch,
+    rule: str,
+    accept: npt.NDArray[Any],
+    final: npt.NDArray[Any],
+    row: int,
+    validate: str,
+) -> Iterator[Fault]:
+    yield from _length_and_ids(batch, row)
+    if validate == "full":
+        yield from _every_number(batch, row)
+    emitted = emission(batch, rule, accept, final, row)
+    if batch.greedy is not None and batch.greedy[row]:
+        if emitted.last_token is None:
+            yield Fault(
+                TARGET.not_finite,
+                TARGET.argument,
+                f"row {row}, position {emitted.num_accepted}",
+                "no entry above -inf",
+                "at least one number to take the argmax of",
+                "check the logits and masks of this position",
+            )
+    elif validate != "off" or emitted.last_token is None:
+        reads = _exact_match_reads if rule == "exact-match" else _token_reads
+        yield from reads(batch, accept, final, row, emitted)
+
+
+def _length_and_ids(batch: Batch, row: int) -> Iterator[Fault]:
+    g = int(batch.num_draft[row])
+    if not 0 <= g <= batch.max_draft:
+        yield Fault(
+            RowStatus.LENGTH_OUT_OF_RANGE,
+            "num_draft",
+            f"row {row}",
+            g,
+            f"a length in 0..{batch.max_draft}",
+            "pass the number of drafts of each row",
+        )
+        return
+    for i in range(g):
+        token = int(batch.drafter_token_ids[batch.draft_index(row, i)])
+        if not 0 <= token < batch.drafter_vocabulary:
+            yield Fault(
+                RowStatus.TOKEN_OUT_OF_RANGE,
+                "draft_token_ids",
+                f"row {row}, position {i}",
+                token,
+                f"a token id in 0..{batch.drafter_vocabulary - 1}",
+                "lower num_draft if this is padding",
+            )
+
+
+def _every_number(batch: Batch, row: int) -> Iterator[Fault]:
+    g = int(batch.num_draft[row])
+    for i in range(g + 1):
+        yield from _row_faults(batch, TARGET, row, i)
+        if i < g and batch.draft_probs is not None:
+            yield from _row_faults(batch, DRAFT, row, i)
+            if drafted_entry(batch, row, i) == 0:
+                yield Fault(
+                    RowStatus.DRAFT_ZERO,
+                    DRAFT.argument,
+                    _place(batch, row, i),
+                    "probability 0",
+                    "a positive probability, since the token was drawn from this law",
+                    "declare the law that the drafter really sampled from",
+                )
+
+
+def _token_reads(
+    batch: Batch,
+    accept: npt.NDArray[Any],
+    final: npt.NDArray[Any],
+    row: int,
+    emitted: chain.Emission,
+) -> Iterator[Fault]:
+    g, tau = int(batch.num_draft[row]), emitted.num_accepted
+    for i in range(min(tau + 1, g)):
+        at = batch.draft_index(row, i)
+        yield from _uniform_fault(accept[at], f"[0] at row {row}, position {i}")
+        p = widen(batch.target_probs[batch.target_index(row, i)][batch.draft_token_ids[at]])
+        yield from _entry_faults(TARGET, float(p), _place(batch, row, i))
+        yield from _entry_faults(DRAFT, drafted_entry(batch, row, i), _place(batch, row, i))
+    yield from _uniform_fault(final[row], f"[1] at row {row}")
+    yield from _row_faults(batch, TARGET, row, tau)
+    if tau < g and batch.draft_probs is not None:
+        yield from _row_faults(batch, DRAFT, row, tau)
+
+
+def _exact_match_reads(
+    batch: Batch,
+    accept: npt.NDArray[Any],
+    final: npt.NDArray[Any],
+    row: int,
+    emitted: chain.Emission,
+) -> Iterator[Fault]:
+    g = int(batch.num_draft[row])
+    for i in range(emitted.num_accepted + 1):
+        if i < g:
+            coin = accept[batch.draft_index(row, i)]
+            yield from _uniform_fault(coin, f"[0] at row {row}, position {i}")
+        else:
+            yield from _uniform_fault(final[row], f"[1] at row {row}")
+        yield from _row_faults(batch, TARGET, row, i)
+
+
+def _uniform_fault(u: float, where: str) -> Iterator[Fault]:
+    if not 0 <= u < 1:
+        yield Fault(
+            RowStatus.UNIFORM_OUT_OF_RANGE,
+            f"uniforms{where}",
+            "",
+            u,
+            "a number in [0, 1)",
+            "draw them with numpy.random.Generator.random",
+        )
+
+
+def _entry_faults(side: Side, number: float, place: str) -> Iterator[Fault]:
+    if not np.isfinite(number):
+        yield _not_finite(side, place, number)
+    elif number < 0:
+        yield _negative(side, place, number)
+
+
+def _row_faults(batch: Batch, side: Side, row: int, position: int) -> Iterator[Fault]:
+    """Judge one whole row of a law: first its ids if it is sparse, then its numbers and mass."""
+    place = f"row {row}, position {position}"
+    if side is TARGET:
+        stored = batch.target_probs[batch.target_index(row, position)]
+        tokens = np.arange(batch.vocabulary)
+    else:
+        assert batch.draft_probs is not None
+        stored = batch.draft_probs[batch.draft_index(row, position)]
+        tokens = np.arange(len(stored))
+    columns, numbers = len(stored), widen(stored)
+    if side is DRAFT and batch.sparse_ids is not None:
+        tokens = batch.sparse_ids[batch.draft_index(row, position)]
+        beyond = np.flatnonzero(tokens >= batch.vocabulary)
+        if len(beyond):
+            yield Fault(
+                RowStatus.SPARSE_ID_OUT_OF_RANGE,
+                "draft_probs.ids",
+                f"{place}, entry {beyond[0]}",
+                tokens[beyond[0]],
+                f"a token id in 0..{batch.vocabulary - 1}, or -1 for padding",
+                "pad with -1",
+            )
+        numbers, tokens = numbers[tokens >= 0], tokens[tokens >= 0]
+    for bad, name in ((~np.isfinite(numbers), _not_finite), (numbers < 0, _negative)):
+        if bad.any():
+            first = int(np.argmax(bad))
+            yield name(side, f"{place}, token {tokens[first]}", float(numbers[first]))
+            return
+    mass, tolerance = float(numbers.sum()), mass_tolerance(stored.dtype, columns)
+    if not abs(mass - 1) <= tolerance:
+        dtype = "bfloat16" if stored.dtype == np.uint16 else stored.dtype.name
+        yield Fault(
+            side.mass,
+            side.argument,
+            place,
+            f"a row of mass {mass!r}",
+            f"1 within {tolerance:.2g} ({dtype}, {columns} columns)",
+            "normalise the row in the dtype it is passed in",
+        )
+
+
+def _not_finite(side: Side, place: str, number: float) -> Fault:
+    return Fault(
+        side.not_finite,
+        side.argument,
+        place,
+        number,
+        "a finite probability",
+        "check the logits and masks of this position",
+    )
+
+
+def _negative(side: Side, place: str, number: float) -> Fault:
+    return Fault(
+        side.negative, side.argument, place, number, "a probability >= 0", "pass probabilities"
+    )
+
+
+def _place(batch: Batch, row: int, position: int) -> str:
+    token = batch.drafter_token_ids[batch.draft_index(row, position)]
+    return f"row {row}, position {position}, token {token}"
