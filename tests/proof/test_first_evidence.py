@@ -65,3 +65,13 @@ def test_the_slow_reference_gets_fewer_texts_and_the_scope_says_so():
     assert [finding["sequences"] for finding in evidence["findings"]] == [3_000, 2_500]
     assert "at 3,000 sequences and" in evidence["scope"]
     assert "at 2,500 sequences is rejected with probability .99" in evidence["scope"]
+
+
+def test_the_reason_is_that_of_the_largest_trial():
+    trials = [
+        Trial("slow", correct, max_sequences=2_500),
+        Trial("ours", correct),
+        Trial("control", WRONG, is_control=True),
+    ]
+    reason = first_evidence(trials, sequences=FEW)["reason"]
+    assert reason.startswith("joint law of 3 tokens, 3,000 sequences, chi-square ")

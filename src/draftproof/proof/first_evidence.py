@@ -132,30 +132,30 @@ def _examine(trial: Trial, sequences: int, seed: int) -> Finding:
 
 
 def _conclude(findings: Sequence[Finding]) -> tuple[Outcome, str]:
+    subjects = [finding for finding in findings if not finding["is_control"]]
     controls = [finding for finding in findings if finding["is_control"]]
+    for finding in subjects:
+        if finding["outcome"] == "rejected":
+            return "rejected", f"{finding['name']}: {_describe(finding, '>=')}"
     missed = [finding["name"] for finding in controls if finding["outcome"] != "rejected"]
-    worst = max(
-        (finding for finding in findings if not finding["is_control"]),
-        key=lambda finding: finding["statistic"],
-    )
-    if worst["outcome"] == "rejected":
-        return "rejected", (
-            f"{worst['name']}: joint law of {LENGTH} tokens, {worst['sequences']:,} sequences, "
-            f"chi-square {worst['statistic']:,.1f} >= {worst['threshold']:.1f}"
-        )
     if missed:
         return "inconclusive", f"no power: not rejected either: {', '.join(missed)}"
     if not controls:
         return "inconclusive", "no power shown: there is no control"
-    return "not rejected", (
-        f"joint law of {LENGTH} tokens, {worst['sequences']:,} sequences, "
-        f"chi-square {worst['statistic']:.1f} < {worst['threshold']:.1f}; "
-        f"{len(controls)} of {len(controls)} controls rejected"
+    largest = max(subjects, key=lambda finding: (finding["sequences"], finding["statistic"]))
+    caught = f"{len(controls)} of {len(controls)} controls rejected"
+    return "not rejected", f"{_describe(largest, '<')}; {caught}"
+
+
+def _describe(finding: Finding, relation: str) -> str:
+    return (
+        f"joint law of {LENGTH} tokens, {finding['sequences']:,} sequences, "
+        f"chi-square {finding['statistic']:,.1f} {relation} {finding['threshold']:.1f}"
     )
 
 
 def _scope(findings: Sequence[Finding]) -> str:
-    """Say what was looked at, and the smallest fault that would have been seen."""
+    """Say what was examined, and how small a fault would have been seen."""
     seen = {finding["sequences"]: finding["detectable_total_variation"] for finding in findings}
     limits = " and ".join(f"{seen[n]:.4f} at {n:,} sequences" for n in sorted(seen, reverse=True))
     return (
