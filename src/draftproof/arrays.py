@@ -13,10 +13,8 @@ from draftproof.types import IntArray
 
 __all__ = ["as_booleans", "as_integers", "as_probabilities", "widen"]
 
-Shape = tuple[int | str, ...]
-"""What each axis is called or, where it is already known, how long it must be."""
-
-_FLOATS = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.float16))
+_INT64 = np.dtype(np.int64)
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16))
 _TORCH_BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 
 
@@ -27,9 +25,10 @@ def widen(numbers: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return numbers.astype(np.float64)
 
 
-def as_integers(name: str, value: Any, shape: Shape) -> IntArray:
+def as_integers(name: str, value: Any, known: tuple[int, ...], *free: str) -> IntArray:
     """Check an integer array and return it as contiguous int64.
 
+    Its first axes must be as long as `known` says; `free` names the others.
     Unsigned values beyond int64 wrap to negative ones, which no range admits.
     """
     array = value if type(value) is np.ndarray else _foreign(name, value)
@@ -45,12 +44,14 @@ def as_integers(name: str, value: Any, shape: Shape) -> IntArray:
                 )
             )
         array = array.astype(np.int64)
-    _check_shape(name, array.shape, shape)
+    _check_shape(name, array.shape, known, free)
+    if array.dtype is _INT64 and array.flags.c_contiguous:
+        return array
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
-def as_booleans(name: str, value: Any, shape: Shape) -> npt.NDArray[np.bool_]:
-    """Check a boolean array and return it contiguous."""
+def as_booleans(name: str, value: Any, known: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    """Check a boolean array of a known shape and return it contiguous."""
     array = value if type(value) is np.ndarray else _foreign(name, value)
     if array.dtype != np.bool_ and array.size:
         raise TypeError(
@@ -62,15 +63,20 @@ def as_booleans(name: str, value: Any, shape: Shape) -> npt.NDArray[np.bool_]:
                 fix="compare explicitly, as in temperatures == 0",
             )
         )
-    _check_shape(name, array.shape, shape)
+    _check_shape(name, array.shape, known, ())
     return np.ascontiguousarray(array, dtype=np.bool_)
 
 
-def as_probabilities(name: str, value: Any, shape: Shape, fix: str = "") -> npt.NDArray[Any]:
-    """Check a float array; nothing is copied. bfloat16 comes back as its uint16 words."""
+def as_probabilities(
+    name: str, value: Any, known: tuple[int, ...], *free: str, fix: str = ""
+) -> npt.NDArray[Any]:
+    """Check a float array; nothing is copied. bfloat16 comes back as its uint16 words.
+
+    Its first axes must be as long as `known` says; `free` names the others.
+    """
     array = value if type(value) is np.ndarray else _foreign(name, value)
     dtype = array.dtype
-    if dtype not in _FLOATS or not dtype.isnative:
+    if dtype not in _FLOATS:
         if dtype.name == "bfloat16" or dtype == _TORCH_BFLOAT16:
             array = array.view(np.uint16)
         elif dtype.kind in "iu" and isinstance(value, list | tuple):
@@ -85,16 +91,20 @@ def as_probabilities(name: str, value: Any, shape: Shape, fix: str = "") -> npt.
                     fix="convert it with .astype(numpy.float64)",
                 )
             )
-    _check_shape(name, array.shape, shape, fix)
+    _check_shape(name, array.shape, known, free, fix)
     return array
 
 
-def _check_shape(name: str, shape: tuple[int, ...], wanted: Shape, fix: str = "") -> None:
-    if len(shape) == len(wanted) and all(
-        type(want) is str or want == have for want, have in zip(wanted, shape, strict=True)
-    ):
+def _check_shape(
+    name: str,
+    shape: tuple[int, ...],
+    known: tuple[int, ...],
+    free: tuple[str, ...],
+    fix: str = "",
+) -> None:
+    if len(shape) == len(known) + len(free) and shape[: len(known)] == known:
         return
-    spelled = "[" + ", ".join(map(str, wanted)) + "]"
+    spelled = "[" + ", ".join(map(str, (*known, *free))) + "]"
     raise ValueError(
         complaint(
             name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from types import ModuleType
 
 from draftproof.errors import BackendUnavailableError, complaint
@@ -29,6 +30,7 @@ def available_backends() -> tuple[str, ...]:
     return BACKENDS if native_import_error() is None else BACKENDS[1:]
 
 
+@functools.cache
 def load_backend(name: str) -> tuple[str, ModuleType]:
     """Return the name and the module of a backend: it has ``verify_chain``.
 

@@ -84,16 +84,18 @@ def padded_batch(
     allow_narrow_draft: bool = False,
 ) -> Batch:
     """Check the padded layout: drafts [B, K], draft law [B, K, V], target law [B, K+1, V]."""
-    ids = as_integers("draft_token_ids", draft_token_ids, ("B", "K"))
+    ids = as_integers("draft_token_ids", draft_token_ids, (), "B", "K")
     size, longest = ids.shape
     target = as_probabilities(
         "target_probs",
         target_probs,
-        (size, longest + 1, "V"),
+        (size, longest + 1),
+        "V",
         fix="pass K + 1 rows for each request: one for each draft position, then the bonus row",
     )
     if num_draft is None:
-        lengths = np.full(size, longest, dtype=np.int64)
+        lengths = np.empty(size, dtype=np.int64)
+        lengths.fill(longest)
     else:
         lengths = as_integers("num_draft", num_draft, (size,))
     return _assemble(
@@ -121,13 +123,14 @@ def packed_batch(
     allow_narrow_draft: bool = False,
 ) -> Batch:
     """Check the packed layout: drafts [N], draft law [N, V], target law [N+B, V], offsets [B+1]."""
-    ids = as_integers("draft_token_ids", draft_token_ids, ("N",))
+    ids = as_integers("draft_token_ids", draft_token_ids, (), "N")
     offsets = _offsets(cu_num_draft, cu_num_draft_tokens, len(ids))
     lengths = np.diff(offsets)
     target = as_probabilities(
         "target_probs",
         target_probs,
-        (len(ids) + len(lengths), "V"),
+        (len(ids) + len(lengths),),
+        "V",
         fix="pass num_draft[b] + 1 rows for each request b, its bonus row last",
     )
     return _assemble(
@@ -158,7 +161,7 @@ def _offsets(cu_num_draft: Any, cu_num_draft_tokens: Any, num_tokens: int) -> In
             )
         )
     if cu_num_draft_tokens is None:
-        offsets = as_integers(name, cu_num_draft, ("B+1",))
+        offsets = as_integers(name, cu_num_draft, (), "B+1")
         if not len(offsets) or offsets[0] != 0:
             raise ValueError(
                 complaint(
@@ -170,7 +173,7 @@ def _offsets(cu_num_draft: Any, cu_num_draft_tokens: Any, num_tokens: int) -> In
                 )
             )
     else:
-        ends = as_integers(name, cu_num_draft_tokens, ("B",))
+        ends = as_integers(name, cu_num_draft_tokens, (), "B")
         offsets = np.concatenate([np.zeros(1, dtype=np.int64), ends])
     falling = np.flatnonzero(offsets[1:] < offsets[:-1])
     if len(falling):
@@ -223,12 +226,12 @@ def _assemble(
     id_map = None if draft_to_target is None else _id_map(draft_to_target, vocabulary)
     probs, sparse_ids = None, None
     if isinstance(draft_probs, SparseProbs):
-        sparse_ids = as_integers("draft_probs.ids", draft_probs.ids, (*ids.shape, "M"))
+        sparse_ids = as_integers("draft_probs.ids", draft_probs.ids, ids.shape, "M")
         probs = as_probabilities("draft_probs.probs", draft_probs.probs, sparse_ids.shape)
         if id_map is not None:
             sparse_ids = _translate(sparse_ids, id_map, unknown=vocabulary)
     elif draft_probs is not None:
-        probs = as_probabilities("draft_probs", draft_probs, (*ids.shape, "V"))
+        probs = as_probabilities("draft_probs", draft_probs, ids.shape, "V")
         _check_width(probs.shape[-1], vocabulary, id_map, allow_narrow_draft)
     return Batch(
         draft_token_ids=ids if id_map is None else _translate(ids, id_map, unknown=-1),
@@ -245,7 +248,7 @@ def _assemble(
 
 
 def _id_map(draft_to_target: Any, vocabulary: int) -> IntArray:
-    id_map = as_integers("draft_to_target", draft_to_target, ("V_draft",))
+    id_map = as_integers("draft_to_target", draft_to_target, (), "V_draft")
     fix = "pass absolute target ids (add the draft id where the map holds offsets)"
     outside = np.flatnonzero((id_map < 0) | (id_map >= vocabulary))
     if len(outside):

@@ -39,12 +39,9 @@ def draw_uniforms(
       (seed, position, `Stream.ACCEPT`, depth) and ``final`` from (seed, position, `Stream.FINAL`,
       0); exact match keys the draw at each absolute position t by (seed, t, `Stream.FINAL`, 0).
     """
-    given = [
-        name
-        for name, source in (("rng", rng), ("uniforms", uniforms), ("seeds", seeds))
-        if source is not None
-    ]
-    if len(given) != 1:
+    if (rng is None) + (uniforms is None) + (seeds is None) != 2:
+        sources = {"rng": rng, "uniforms": uniforms, "seeds": seeds}
+        given = [name for name, source in sources.items() if source is not None]
         raise ValueError(
             complaint(
                 "rng, uniforms, seeds",

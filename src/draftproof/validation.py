@@ -15,6 +15,7 @@ Greedy rows are compared, not summed: NaN never wins, and only a row with nothin
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -69,6 +70,7 @@ class Fault(NamedTuple):
     fix: str
 
 
+@functools.cache
 def mass_tolerance(dtype: np.dtype[Any], columns: int) -> float:
     """How far from 1 the sum of a row normalised in its dtype may lie.
 

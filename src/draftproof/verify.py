@@ -256,7 +256,7 @@ def verify_greedy(
             )
         )
     _check_option("on_bad_row", on_bad_row, ON_BAD_ROW)
-    ids = as_integers("draft_token_ids", draft_token_ids, ("B", "K"))
+    ids = as_integers("draft_token_ids", draft_token_ids, (), "B", "K")
     if target_argmax is None and np.ndim(target_probs) == 2:  # type: ignore[arg-type]
         target_argmax = target_probs
     if target_argmax is not None:
@@ -311,7 +311,7 @@ def sample_rows(
     >>> sample_rows([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]], uniforms=[0.5, 0.0]).tolist()
     [2, 1]
     """
-    laws = as_probabilities("dist", dist, ("B", "V"))
+    laws = as_probabilities("dist", dist, (), "B", "V")
     no_drafts = np.zeros((len(laws), 0), dtype=np.int64)
     pair = None if uniforms is None else (np.zeros(no_drafts.shape), uniforms)
     result = _verify(
@@ -374,9 +374,11 @@ def _verify(
     token_ids, num_emitted, status = implementation.verify_chain(
         batch, rule, accept, final, validate=validate, num_threads=num_threads
     )
-    if on_bad_row == "raise" and (status > RowStatus.ZERO_RESIDUAL).any():
-        row = int(np.argmax(status > RowStatus.ZERO_RESIDUAL))
-        raise _bad_row(batch, rule, accept, final, row, int(status[row]), validate)
+    if on_bad_row == "raise" and status.any():
+        bad = np.flatnonzero(status > RowStatus.ZERO_RESIDUAL)
+        if len(bad):
+            row = int(bad[0])
+            raise _bad_row(batch, rule, accept, final, row, int(status[row]), validate)
     trace = None
     if return_trace:
         trace = make_trace(batch, rule, accept, final, num_emitted)
