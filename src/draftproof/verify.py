@@ -374,7 +374,7 @@ def _verify(
     token_ids, num_emitted, status = implementation.verify_chain(
         batch, rule, accept, final, validate=validate, num_threads=num_threads
     )
-    if on_bad_row == "raise" and status.any():
+    if on_bad_row == "raise" and np.count_nonzero(status):
         bad = np.flatnonzero(status > RowStatus.ZERO_RESIDUAL)
         if len(bad):
             row = int(bad[0])
