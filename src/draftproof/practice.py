@@ -9,15 +9,16 @@ import math
 from collections.abc import Sequence
 from operator import index
 from os import PathLike
-from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from draftproof.errors import complaint
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["PracticeResult", "verify_speculative_tokens", "write_stub"]
 
 Rows = Sequence[Sequence[float]]
-_STUB = Path(__file__).parent / "templates" / "practice_stub.py.txt"
 
 
 class PracticeResult(TypedDict):
@@ -131,6 +132,8 @@ def write_stub(path: str | PathLike[str], *, overwrite: bool = False) -> Path:
         FileExistsError: the file exists and ``overwrite`` is false; it is left as it was.
         OSError: the file cannot be written.
     """
+    from pathlib import Path  # here, for it would be a fifth of what importing draftproof costs
+
     file = Path(path)
     if file.exists() and not overwrite:
         raise FileExistsError(
@@ -142,7 +145,8 @@ def write_stub(path: str | PathLike[str], *, overwrite: bool = False) -> Path:
                 fix="choose another name, or ask to overwrite it",
             )
         )
-    file.write_bytes(_STUB.read_bytes())
+    stub = Path(__file__).parent / "templates" / "practice_stub.py.txt"
+    file.write_bytes(stub.read_bytes())
     return file
 
 

@@ -36,7 +36,7 @@ def make_trace(
     residual_mass = np.full(size, np.nan)
     expected_acceptance = np.full(size, np.nan)
     greedy = np.zeros(size, dtype=np.bool_) if batch.greedy is None else batch.greedy
-    for row in np.flatnonzero((num_emitted > 0) & ~greedy):
+    for row in np.flatnonzero((num_emitted > 0) & ~greedy).tolist():
         g, tau = int(batch.num_draft[row]), int(num_emitted[row]) - 1
         final_uniforms[row] = final[row]
         for i in range(g):

@@ -157,7 +157,7 @@ class VerifyResult(_Emitted):
         self.trace = trace
         return self
 
-    def __getnewargs__(self) -> tuple[Any, ...]:  # type: ignore[override]
+    def __getnewargs__(self) -> tuple[Any, ...]:
         """Let copies and pickles keep the attributes."""
         return (*self, self.num_draft, self.status, self.backend, self.trace)
 

@@ -25,15 +25,15 @@ import numpy.typing as npt
 from draftproof.arrays import widen
 from draftproof.batch import Batch
 from draftproof.reference import chain
-from draftproof.reference.rows import drafted_entry, draft_row, target_rows
+from draftproof.reference.rows import draft_row, drafted_entry, target_rows
 from draftproof.types import RowStatus
 
 __all__ = [
     "DRAFT",
     "TARGET",
+    "VALIDATE",
     "Fault",
     "Side",
-    "VALIDATE",
     "emission",
     "first_fault",
     "mass_tolerance",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -357,7 +355,7 @@ def _verify(
                 fix="drop it",
             )
         )
-    if num_threads is not None and (type(num_threads) is not int or num_threads < 1):
+    if num_threads is not None and not _is_thread_count(num_threads):
         raise ValueError(
             complaint(
                 "num_threads",
@@ -400,6 +398,10 @@ def _bad_row(
         fault.argument, fault.place, found=fault.found, wanted=fault.wanted, fix=fault.fix
     )
     return BadRowError(message, row, status)
+
+
+def _is_thread_count(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value > 0
 
 
 def _check_option(name: str, value: str, options: tuple[str, ...]) -> None:

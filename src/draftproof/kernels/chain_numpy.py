@@ -174,7 +174,7 @@ class _Call:
         tokens = np.argmax(p, axis=1)
         empty = p[np.arange(len(rows)), tokens] == -np.inf
         self.status[rows[empty]] = RowStatus.TARGET_NOT_FINITE
-        return tokens
+        return np.asarray(tokens)
 
     def sampled_tokens(self, rows: IntArray, position: int) -> IntArray:
         """A sample of the target at this position; bad rows get their status."""
@@ -202,7 +202,7 @@ class _Choose(Protocol):
 
 
 def _inverse_cdf(weights: Floats, u: Floats) -> IntArray:
-    """Draw one token of each row [R, V], as `draftproof.reference.draw.inverse_cdf`; -1 for None."""
+    """Draw a token of each row [R, V] like the reference's `inverse_cdf`, with -1 for None."""
     vocabulary = weights.shape[1]
     if vocabulary <= _FEW_COLUMNS:
         running = np.zeros(len(weights))
@@ -219,7 +219,7 @@ def _inverse_cdf(weights: Floats, u: Floats) -> IntArray:
     for row in np.flatnonzero(tokens == vocabulary):
         tokens[row] = np.flatnonzero(weights[row])[-1] if total[row] > 0 else -1
     tokens[~((total > 0) & np.isfinite(total))] = -1
-    return tokens
+    return np.asarray(tokens)
 
 
 def _chunks(indices: IntArray, numbers_each: int) -> Iterator[IntArray]:

@@ -51,7 +51,7 @@ def entry_status(numbers: Floats, side: Side) -> IntArray:
 def row_status(
     stored: npt.NDArray[Any], side: Side, sparse_ids: IntArray | None = None
 ) -> IntArray:
-    """Judge every number and the mass of each row [R, W]; entries with a negative id do not count."""
+    """Judge every number and the mass of each row [R, W]; negative ids do not count."""
     tolerance = mass_tolerance(stored.dtype, stored.shape[1])
     numbers = widen(stored)
     if sparse_ids is not None:
@@ -72,7 +72,7 @@ def sparse_id_status(ids: IntArray | None, vocabulary: int, size: int) -> IntArr
 
 
 def first_in_row(status: IntArray, rows: IntArray, size: int) -> IntArray:
-    """Reduce the status of entries, in reading order, to that of their rows: the first fault wins."""
+    """Reduce the status of entries in reading order to that of rows: the first fault wins."""
     first = np.zeros(size, dtype=np.int64)
     faulty = np.flatnonzero(status)[::-1]
     first[rows[faulty]] = status[faulty]

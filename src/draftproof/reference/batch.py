@@ -38,6 +38,7 @@ def verify_chain(
         tau, last_token, zero_residual = emission(batch, rule, accept, final, row)
         for i in range(tau):
             token_ids[row, i] = batch.draft_token_ids[batch.draft_index(row, i)]
+        assert last_token is not None, "a row without fault can be decided"
         token_ids[row, tau] = last_token
         num_emitted[row] = tau + 1
         status[row] = RowStatus.ZERO_RESIDUAL if zero_residual else RowStatus.OK

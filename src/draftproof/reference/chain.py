@@ -51,7 +51,11 @@ def residual(p: Row, q: Row) -> Row:
 
 
 def token(
-    drafts: Sequence[int], q_rows: Sequence[Row], p_rows: Sequence[Row], accept: Row, final: Any
+    drafts: Sequence[int],
+    q_rows: Sequence[Row],
+    p_rows: Sequence[Row],
+    accept: Sequence[Any],
+    final: Any,
 ) -> Emission:
     """Token-level speculative sampling.
 
@@ -74,7 +78,9 @@ def token(
     return Emission(len(drafts), inverse_cdf(p_rows[len(drafts)], final))
 
 
-def exact_match(drafts: Sequence[int], p_rows: Sequence[Row], accept: Row, final: Any) -> Emission:
+def exact_match(
+    drafts: Sequence[int], p_rows: Sequence[Row], accept: Sequence[Any], final: Any
+) -> Emission:
     """Sample the target and keep the drafts while they match: lossless for any drafter.
 
     For i = 0..g-1 draw y ~ P[i]; stop at the first y that differs from the draft, and emit that y.

@@ -37,7 +37,7 @@ def inverse_cdf(weights: npt.NDArray[Any], u: Any) -> int | None:
 
 
 def best_token(row: npt.NDArray[Any]) -> int | None:
-    """Return the lowest id of the largest entry, or None if no entry exceeds -inf; NaN never wins."""
+    """Return the lowest id of the largest entry, None if none exceeds -inf; NaN never wins."""
     comparable = np.where(np.isnan(row), -np.inf, row)
     token = int(np.argmax(comparable))
     return token if comparable[token] > -np.inf else None

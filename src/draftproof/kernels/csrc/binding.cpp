@@ -9,6 +9,7 @@
 
 #include <cfenv>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,7 +44,7 @@ class Buffer {
     int rank() const { return view_.ndim; }
 
     Dtype dtype() const {
-        switch (*view_.format) {
+        switch (view_.format[std::strlen(view_.format) - 1]) {  // behind a mark of alignment
             case 'd': return Dtype::float64;
             case 'f': return Dtype::float32;
             case 'e': return Dtype::float16;

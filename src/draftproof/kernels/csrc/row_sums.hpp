@@ -54,9 +54,11 @@ struct RowSums {
 }  // namespace draftproof
 
 #define DRAFTPROOF_ISA baseline
+#define DRAFTPROOF_MM(name) _mm_##name
 #define DRAFTPROOF_VECTOR_BYTES 16
 #include "row_sums_isa.hpp"
 #undef DRAFTPROOF_ISA
+#undef DRAFTPROOF_MM
 #undef DRAFTPROOF_VECTOR_BYTES
 
 #if DRAFTPROOF_X86
@@ -68,9 +70,11 @@ struct RowSums {
 #pragma GCC target("avx2")
 #endif
 #define DRAFTPROOF_ISA avx2
+#define DRAFTPROOF_MM(name) _mm256_##name
 #define DRAFTPROOF_VECTOR_BYTES 32
 #include "row_sums_isa.hpp"
 #undef DRAFTPROOF_ISA
+#undef DRAFTPROOF_MM
 #undef DRAFTPROOF_VECTOR_BYTES
 #if defined(__clang__)
 #pragma clang attribute pop
@@ -79,15 +83,20 @@ struct RowSums {
 #pragma GCC pop_options
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq")
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC's own headers (its bug 105593)
 #endif
 #define DRAFTPROOF_ISA avx512
+#define DRAFTPROOF_MM(name) _mm512_##name
 #define DRAFTPROOF_VECTOR_BYTES 64
 #include "row_sums_isa.hpp"
 #undef DRAFTPROOF_ISA
+#undef DRAFTPROOF_MM
 #undef DRAFTPROOF_VECTOR_BYTES
 #if defined(__clang__)
 #pragma clang attribute pop
 #else
+#pragma GCC diagnostic pop
 #pragma GCC pop_options
 #endif
 
