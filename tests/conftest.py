@@ -1,5 +1,6 @@
 """What all tests of the verifier share: backends, hostile batches, and an independent oracle."""
 
+# mypy: no-check-untyped-defs
 from __future__ import annotations
 
 import itertools

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from types import ModuleType
+from types import SimpleNamespace
 
 import pytest
 
@@ -44,8 +44,7 @@ def test_a_module_of_ours_that_is_missing_is_not_blamed_on_the_extra(monkeypatch
 
 def test_other_commands_go_to_the_command_line(monkeypatch):
     calls = []
-    cli = ModuleType("draftproof.cli")
-    cli.app = lambda arguments, prog_name: calls.append((arguments, prog_name))
+    cli = SimpleNamespace(app=lambda arguments, prog_name: calls.append((arguments, prog_name)))
     monkeypatch.setitem(sys.modules, "draftproof.cli", cli)
     assert main(["proof", "--fast"]) == 0
     assert calls == [(["proof", "--fast"], "draftproof")]

@@ -401,7 +401,7 @@ def _bad_row(
 
 
 def _is_thread_count(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value > 0
+    return bool(isinstance(value, int | np.integer) and not isinstance(value, bool) and value > 0)
 
 
 def _check_option(name: str, value: str, options: tuple[str, ...]) -> None:

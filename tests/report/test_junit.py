@@ -1,5 +1,4 @@
 import xml.etree.ElementTree as ET
-
 from typing import Any
 
 import pytest
