@@ -88,7 +88,7 @@ def mass_tolerance(dtype: np.dtype[Any], columns: int) -> float:
     '2.0e-03'
     """
     if dtype == np.uint16:
-        roundoff, smallest = 2.0**-9, 2.0**-133
+        roundoff, smallest = 2.0**-8, 2.0**-133
     else:
         info = np.finfo(dtype)
         roundoff, smallest = float(info.eps) / 2, float(info.smallest_subnormal)
