@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from draftproof.errors import complaint
 from draftproof.proof.sampling import Experiment, Verify, as_verify
-from draftproof.proof.statistics import SMALLEST_EXPECTED_COUNT, compare
+from draftproof.proof.statistics import SMALLEST_EXPECTED_COUNT, compare, scipy_special
 from draftproof.proof.world import World
 
 __all__ = ["DRAFT", "LENGTH", "SEED", "TARGET", "Chain", "JointTest", "Subject", "joint_test"]
@@ -117,8 +117,8 @@ def joint_test(
     >>> result.passed, round(result.threshold, 1), round(result.detectable_total_variation, 4)
     (True, 103.4, 0.0085)
     """
-    rows = (tuple(map(tuple, chain)) for chain in (target, draft))
-    experiment = Experiment((World(*rows),), LENGTH, LENGTH)
+    world = World(tuple(map(tuple, target)), tuple(map(tuple, draft)))
+    experiment = Experiment((world,), LENGTH, LENGTH)
     law = experiment.laws[0]
     needed = int(np.ceil(SMALLEST_EXPECTED_COUNT / law[law > 0].min()))
     if sequences < needed:
@@ -132,17 +132,17 @@ def joint_test(
                 fix="ask for more: 300,000 take a second",
             )
         )
-    verify, streams = as_verify(subject), np.random.default_rng(seed).spawn(2)
+    draft_rng, subject_rng = np.random.default_rng(seed).spawn(2)
+    verify = as_verify(subject)
     counts = np.zeros(len(law), dtype=np.int64)
     for done in range(0, sequences, CHUNK):
-        cells = experiment.make(verify, min(CHUNK, sequences - done), *streams)
+        cells = experiment.make(verify, min(CHUNK, sequences - done), draft_rng, subject_rng)
         counts += np.bincount(cells, minlength=len(law))
     return _compare(counts, law)
 
 
 def _compare(counts: npt.NDArray[np.int64], law: npt.NDArray[np.float64]) -> JointTest:
-    from scipy import special
-
+    special = scipy_special()
     comparison = compare(counts, law)
     df, n, V = comparison.degrees_of_freedom, comparison.size, round(len(law) ** (1 / LENGTH))
     threshold = float(special.chdtri(df, FALSE_ALARM))
