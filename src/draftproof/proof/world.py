@@ -115,18 +115,20 @@ class World:
         return self._fractions[1][states[:-1]], self._fractions[0][states]
 
     def arrays(
-        self, drafts: Sequence[int], max_draft: int | None = None
+        self, drafts: Sequence[int], max_draft: int | None = None, context: Sequence[int] = ()
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Return (q [K, V], p [K+1, V]) along a chain of drafts, in float64.
 
         Args:
             drafts: g tokens.
             max_draft: K, g if it is left out; rows that a verifier must not read are NaN.
+            context: the text that the drafts follow.
         """
-        padding = [self.vocabulary] * ((max_draft or len(drafts)) - len(drafts))
-        states = [self.start, *drafts, *padding]
+        g = len(drafts)
+        padding = [self.vocabulary] * ((g if max_draft is None else max_draft) - g)
+        states = [self.row(context), *drafts]
         target, draft = self._floats
-        return draft[states[: len(states) - 1 - len(padding)] + padding], target[states]
+        return draft[states[:g] + padding], target[states + padding]
 
     @cached_property
     def _fractions(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
