@@ -1,0 +1,65 @@
+"""The shapes that are measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["CASES", "MEMORY_CASE", "Case"]
+
+DType = Literal["float32", "float64"]
+
+ONE_AND_TWO_THREADS = ("floor", "draftproof", "draftproof-2")
+AGAINST_NUMPY = ("floor", "numpy", *ONE_AND_TWO_THREADS[1:])
+WITH_NUMPY_BACKEND = (*AGAINST_NUMPY, "draftproof-numpy")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One shape of inputs, and who runs on it.
+
+    Attributes:
+        series: what the case belongs to: ``shape``, or ``flat-K``, ``flat-V``, ``flat-B``, where
+            one size grows and the others stay.
+        B, K, V, dtype: the inputs' shape and type.
+        contenders: names that `bench.contenders.make_contender` knows.
+        rejects_at: the position at which every row is rejected, so that the work depends on no
+            chance; None for drafts that are accepted or not as in real life.
+    """
+
+    series: str
+    B: int
+    K: int
+    V: int
+    dtype: DType = "float32"
+    contenders: tuple[str, ...] = AGAINST_NUMPY
+    rejects_at: int | None = None
+
+    @property
+    def name(self) -> str:
+        """As it stands in the results, and as ``--case`` takes it."""
+        return f"{self.series}-{self.B}x{self.K}x{self.V}-{self.dtype}"
+
+
+def _flat(series: str, B: int, K: int, V: int) -> Case:
+    return Case(series, B, K, V, contenders=ONE_AND_TWO_THREADS, rejects_at=2)
+
+
+CASES = (
+    Case("shape", 1, 4, 32_000, contenders=WITH_NUMPY_BACKEND),
+    Case("shape", 8, 4, 32_000, contenders=WITH_NUMPY_BACKEND),
+    Case("shape", 8, 4, 32_000, "float64"),
+    Case("shape", 32, 4, 32_000),
+    Case("shape", 32, 4, 32_000, "float64"),
+    Case("shape", 64, 5, 128_256),
+    Case("shape", 256, 3, 32_000),
+    Case("shape", 256, 3, 32_000, "float64"),
+    Case("shape", 300_000, 3, 4, contenders=WITH_NUMPY_BACKEND),
+    Case("shape", 300_000, 3, 4, "float64", contenders=WITH_NUMPY_BACKEND),
+    *(_flat("flat-K", 32, K, 32_000) for K in (4, 16, 64)),
+    *(_flat("flat-V", 32, 4, V) for V in (16_000, 32_000, 64_000, 128_000)),
+    *(_flat("flat-B", B, 4, 32_000) for B in (8, 32, 128, 256)),
+)
+
+MEMORY_CASE = Case("memory", 256, 3, 32_000, contenders=("numpy", "draftproof"))
+"""Where the peak memory of a call is measured."""

@@ -1,0 +1,85 @@
+"""The arrays of a case: the same in every process, from the case alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bench.cases import Case
+
+__all__ = ["CALLS", "Floats", "Inputs", "Ints", "make_inputs", "make_rng"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.floating[Any]]
+
+CALLS = 8
+"""Calls of a cycle: each has uniforms of its own, so that different rows are read."""
+
+_SEED = 20_240_229
+_SPREAD = 4.0
+"""Standard deviation of the target's logits: a likeliest token of some ten per cent."""
+_NOISE = 0.77
+"""Standard deviation of the drafter's error s: sum min(p, q) is near 2 * Phi(-s / 2) = 0.70."""
+_CHUNK_NUMBERS = 1 << 21
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """A case's arrays: ``draft_token_ids`` [B, K], ``draft_probs`` [B, K, V], ``target_probs``."""
+
+    case: Case
+    draft_token_ids: Ints
+    draft_probs: Floats
+    target_probs: Floats
+
+
+def make_rng(case: Case) -> np.random.Generator:
+    """Return the generator of a cycle's uniforms, at its start."""
+    return np.random.default_rng([_SEED, case.B, case.K, case.V, 1])
+
+
+def make_inputs(case: Case) -> Inputs:
+    """Draw laws p, laws q that err around p, and drafts from q.
+
+    ::
+
+        p = softmax(4 * normal),  q = softmax(log p + 0.77 * normal),  x ~ q
+
+    With ``rejects_at = r``: q = p before position r, and p(x) = 0 there.
+    """
+    B, K, V = case.B, case.K, case.V
+    rng = np.random.default_rng([_SEED, B, K, V, 0])
+    dtype = np.dtype(case.dtype).type
+    target: Floats = np.empty((B, K + 1, V), dtype=dtype)
+    draft: Floats = np.empty((B, K, V), dtype=dtype)
+    ids = np.empty((B, K), dtype=np.int64)
+    step = max(1, _CHUNK_NUMBERS // ((K + 1) * V))
+    for start in range(0, B, step):
+        p, q = target[start : start + step], draft[start : start + step]
+        logits = rng.standard_normal(p.shape, dtype=dtype) * dtype(_SPREAD)
+        p[:] = _softmax(logits)
+        q[:] = _softmax(logits[:, :K] + rng.standard_normal(q.shape, dtype=dtype) * dtype(_NOISE))
+        if case.rejects_at is not None:
+            q[:, : case.rejects_at] = p[:, : case.rejects_at]
+        ids[start : start + step] = _sample(q, rng.random((len(q), K, 1)))
+        if case.rejects_at is not None:
+            _forbid(p[:, case.rejects_at], ids[start : start + step, case.rejects_at])
+    return Inputs(case, ids, draft, target)
+
+
+def _softmax(logits: Floats) -> Floats:
+    weights = np.exp(logits)
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True, dtype=np.float64))
+
+
+def _sample(laws: Floats, u: npt.NDArray[np.float64]) -> Ints:
+    sums = np.cumsum(laws, axis=-1, dtype=np.float64)
+    return np.asarray((sums <= u * sums[..., -1:]).sum(axis=-1), dtype=np.int64)
+
+
+def _forbid(laws: Floats, tokens: Ints) -> None:
+    laws[np.arange(len(laws)), tokens] = 0
+    laws /= laws.sum(axis=-1, keepdims=True, dtype=np.float64)

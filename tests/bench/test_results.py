@@ -1,0 +1,85 @@
+"""Results survive their file, and the documents show the file that is committed."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.__main__ import HOME
+from bench.cases import MEMORY_CASE, Case
+from bench.machine import Machine
+from bench.page import PAGE, filled_in
+from bench.plots import plot_bandwidth
+from bench.race import Race
+from bench.results import memory_result, race_results, read_results, write_results
+from bench.tables import document, terminal
+
+MACHINE = Machine("2030-01-02", "Linux x86_64; 2 CPUs", "a CPU", "3.13", "2.4", "abc")
+SHAPE = Race(
+    Case("shape", 8, 4, 32_000),
+    bytes_read=1_000_000,
+    times={
+        "floor": [10.0, 20.0, 20.0],
+        "draftproof": [20.0, 30.0, 50.0],
+        "draftproof-2": [15.0, 15.0, 15.0],
+        "numpy": [2000.0, 2000.0, 1000.0],
+    },
+)
+GROWTH = Race(Case("flat-K", 32, 64, 32_000), 10**6, {"floor": [1.0], "draftproof": [1.0]})
+
+
+@pytest.fixture
+def results():
+    lines = [*race_results(SHAPE, MACHINE), *race_results(GROWTH, MACHINE)]
+    return [*lines, memory_result(MEMORY_CASE, MACHINE, "draftproof", 2**19)]
+
+
+def test_ratios_are_of_the_same_round():
+    assert SHAPE.ratio("draftproof", "floor") == 2.0  # of 2, 1.5, 2.5; not 30 / 20
+    assert SHAPE.ratio("draftproof", "draftproof-numpy") is None
+
+
+def test_a_line_sums_up_the_rounds(results):
+    line = next(line for line in results if line.contender == "draftproof")
+    assert (line.median_us, line.min_us, line.rounds) == (30.0, 20.0, 3)
+    assert line.gb_per_s == 33.33
+    assert (line.over_floor, line.over_draftproof) == (2.0, 1.0)
+
+
+def test_results_survive_the_file(results, tmp_path):
+    path = tmp_path / "results.csv"
+    write_results(results, path)
+    assert read_results(path) == results
+
+
+def test_tables_show_medians_and_minima(results):
+    page = document(results)
+    assert (
+        "| 8 × 4 × 32,000 float32 | 20.0 (10.0) | 30.0 (20.0) | 15.0 (15.0) | 2,000 (1,000) | - "
+        "| 2.00 (2.00) | 0.5 (0.75) | 66.7 (50.0) |"
+    ) in page
+    assert "the native kernel: 0.50 MiB" in page
+    assert "Measured 2030-01-02 on a CPU" in terminal(results)
+
+
+def test_no_results_are_said_to_be_none():
+    assert document([]) == "Not measured yet."
+
+
+def test_the_page_keeps_what_surrounds_the_results(results):
+    text = PAGE.read_text(encoding="utf-8")
+    filled = filled_in(text, results)
+    assert document(results) in filled
+    assert filled_in(filled, read_results(HOME / "results.csv")) == text
+    with pytest.raises(ValueError, match="lacks"):
+        filled_in("no marks", results)
+
+
+def test_the_page_shows_the_committed_results():
+    text = PAGE.read_text(encoding="utf-8")
+    assert text == filled_in(text, read_results(HOME / "results.csv"))
+
+
+def test_the_plot_is_drawn(results, tmp_path):
+    pytest.importorskip("matplotlib")
+    plot_bandwidth(results, tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").stat().st_size > 0
