@@ -24,7 +24,7 @@ settings.register_profile(
     derandomize="CI" in os.environ,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile(SLOW_LANE, settings.get_profile("fast"), max_examples=2_000)
+settings.register_profile(SLOW_LANE, settings.get_profile("fast"), max_examples=400)
 settings.load_profile("fast")
 
 
