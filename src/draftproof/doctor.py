@@ -51,7 +51,7 @@ def report() -> dict[str, Any]:
         "numpy": np.__version__,
         "platform": f"{platform.system()} {platform.machine()}",
         "cpu_features": _cpu_features(),
-        "native": {"error": native_import_error()},
+        "native": _native(),
         "threads": {
             "available": available_threads(),
             "cpus": os.cpu_count(),
@@ -73,8 +73,8 @@ def render(findings: dict[str, Any]) -> str:
         ("python", f"{findings['python']} ({findings['implementation']})"),
         ("numpy", findings["numpy"]),
         ("platform", " ".join([findings["platform"] + ",", *findings["cpu_features"]])),
-        ("native", "yes" if native["error"] is None else f"no: {native['error']}"),
-        ("", "" if native["error"] is None else INSTALL_NATIVE),
+        ("native", native["instruction_set"] or f"no: {native['error']}"),
+        ("", INSTALL_NATIVE if native["error"] else ""),
         (
             "threads",
             f"{threads['available']} of {threads['cpus']} CPUs, "
@@ -122,6 +122,16 @@ def _examine(backend: str) -> str:
         return f"{type(error).__name__}: {error}"
     tokens = result.token_ids.tolist()
     return "ok" if tokens == _TOKENS else f"wrong tokens {tokens}, not {_TOKENS}"
+
+
+def _native() -> dict[str, str | None]:
+    """Return the instruction set that the kernel runs with here, or why there is no kernel."""
+    error = native_import_error()
+    if error is not None:
+        return {"instruction_set": None, "error": error}
+    from draftproof import _native
+
+    return {"instruction_set": _native.instruction_set(), "error": None}
 
 
 def _cpu_features() -> list[str]:
