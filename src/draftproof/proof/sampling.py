@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from draftproof.errors import complaint
+from draftproof.proof.table import Table
 from draftproof.proof.world import World
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Padding",
     "Sampler",
     "Verify",
+    "always",
     "as_needed",
     "as_verify",
     "ragged",
@@ -60,6 +62,11 @@ def as_needed(made: Array, wanted: int, longest: int, rng: np.random.Generator) 
 def ragged(made: Array, wanted: int, longest: int, rng: np.random.Generator) -> Array:
     """Any number of drafts, each as likely."""
     return rng.integers(0, longest + 1, len(made))
+
+
+def always(made: Array, wanted: int, longest: int, rng: np.random.Generator) -> Array:
+    """As many drafts as there may be, in every round."""
+    return np.full(len(made), longest)
 
 
 def streams(seed: int, label: str) -> tuple[np.random.Generator, np.random.Generator]:
@@ -169,10 +176,6 @@ class Experiment:
             law[(slice(world.vocabulary),) * self.length] = exact
         return laws.reshape(len(self.worlds), -1)
 
-    def texts(self, cells: Array) -> Array:
-        """The tokens [..., length] of the texts with these numbers, in lexicographic order."""
-        return np.stack(np.unravel_index(cells, (self.vocabulary,) * self.length), axis=-1)
-
     def make(
         self,
         verify: Verify,
@@ -274,9 +277,17 @@ class Sampler:
         self._chunk = FIRST_CHUNK
 
     @property
-    def sequences(self) -> int:
-        """Texts so far, in all worlds together."""
-        return int(self.counts.sum())
+    def tables(self) -> list[Table]:
+        """The counts so far, world by world."""
+        experiment = self.experiment
+        shape = (experiment.vocabulary,) * experiment.length
+        what = f"texts of {experiment.length} tokens"
+        return [
+            Table(world.name, what, counts, law, shape)
+            for world, counts, law in zip(
+                experiment.worlds, self.counts, experiment.laws, strict=True
+            )
+        ]
 
     @property
     def emitted_per_call(self) -> float:
@@ -284,15 +295,24 @@ class Sampler:
         row = self.emitted[-1]
         return float(row @ np.arange(len(row)) / max(1, row.sum()))
 
-    def extend(self, sequences: int, deadline: float = np.inf) -> bool:
-        """Make texts until there are so many; stop early, and say so, at `time.monotonic`'s."""
+    def extend(self, texts: int, deadline: float = np.inf) -> bool:
+        """Make texts until there are so many of each world; the subject is called chunk by chunk.
+
+        Args:
+            texts: of each world, those that are there included.
+            deadline: of `time.monotonic`, when to stop early.
+
+        Returns:
+            Whether the time was enough.
+        """
         experiment = self.experiment
-        largest = max(1, LARGEST_CHUNK // ((experiment.max_draft + 1) * experiment.vocabulary))
         worlds, cells = experiment.laws.shape
-        while (missing := sequences - self.sequences) > 0:
+        numbers = (experiment.max_draft + 1) * experiment.vocabulary * worlds
+        largest = max(1, LARGEST_CHUNK // numbers)
+        while (missing := texts - int(self.counts[0].sum())) > 0:
             if time.monotonic() > deadline:
                 return False
-            rows = min(missing, self._chunk, largest)
+            rows = worlds * min(missing, self._chunk, largest)
             made = experiment.make(
                 self._verify, rows, self._draft_rng, self._subject_rng, self.emitted
             )

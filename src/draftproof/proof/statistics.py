@@ -107,9 +107,11 @@ def compare(counts: Array, law: Array) -> Comparison:
     """
     counts, law = counts.ravel(), law.ravel()
     n = int(counts.sum())
+    if n == 0:
+        return Comparison(0, int(np.count_nonzero(law)), 0.0, 1.0, 0.0, 1.0, 0.0, 1.0)
     observed, expected, pooled = pool(counts, law)
     df = len(expected) - 1
-    difference = float(np.abs(counts - n * law).sum() / (2 * max(n, 1)))
+    difference = float(np.abs(counts - n * law).sum() / (2 * n))
     if counts[law == 0].any():
         return Comparison(n, df + 1, np.inf, 0.0, np.inf, 0.0, difference, 1.0)
 

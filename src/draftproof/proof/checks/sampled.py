@@ -1,0 +1,257 @@
+"""Sampled evidence: the laws of many texts, and of pairs of texts, against exact ones.
+
+Each check makes texts under conditions of its own and compares each table of counts with the law
+that a lossless subject must give, at the size that `draftproof.proof.budget` allots. Conditions
+that no law shows by itself are pairs: a noise that two rows, calls or seeds share leaves every
+single law right.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from draftproof.proof.budget import LOOKS, share
+from draftproof.proof.finding import Finding, Grade, Outcome
+from draftproof.proof.pairs import Pairing, PairSampler, consecutive, halves, neighbours
+from draftproof.proof.plan import Plan
+from draftproof.proof.sampling import Experiment, Padding, Sampler, always, ragged
+from draftproof.proof.statistics import (
+    Comparison,
+    compare,
+    dispersion,
+    required_sequences,
+    visible_total_variation,
+)
+from draftproof.proof.subject import Subject
+from draftproof.proof.table import Table
+from draftproof.proof.world import World
+from draftproof.proof.worlds import WORLDS
+
+__all__ = [
+    "check_calls",
+    "check_joint",
+    "check_ragged",
+    "check_rounds",
+    "check_rows",
+    "check_seeds",
+]
+
+PATIENCE = 0.8
+"""Part of a check's time after which it stops and says how much it saw."""
+MAIN_WORLDS = 2
+"""The first worlds of a plan are sampled to its full power."""
+COARSE = 4
+"""The others show gross faults: this many times the total variation is to be seen there."""
+LEAST_TEXTS = 1_000
+"""Even where a law of few cells needs fewer."""
+WORST_CELLS = 5
+ROWS = 256
+"""Of a batch whose rows are paired."""
+
+
+def check_joint(subject: Subject, plan: Plan) -> Iterator[Finding]:
+    """The joint law of three tokens over several rounds, in each world of the plan."""
+    size = share(plan.false_alarm, "joint") / len(plan.worlds)
+    deadline = _deadline(plan)
+    for place, name in enumerate(plan.worlds):
+        visible = plan.visible * (1 if place < MAIN_WORLDS else COARSE)
+        experiment = _experiment(subject, WORLDS[name])
+        sampler = Sampler(subject, experiment, plan.seed, f"joint {name}")
+        yield from Trial("joint", plan, visible, size, deadline).run(sampler)
+
+
+def check_ragged(subject: Subject, plan: Plan) -> Iterator[Finding]:
+    """Rows of any length and of three laws in one batch, with each kind of padding behind them."""
+    size = share(plan.false_alarm, "ragged") / len(Padding)
+    deadline = _deadline(plan)
+    worlds = (WORLDS["L4"], WORLDS["L357"], replace(WORLDS["L4"], name="L4 from 2", start=2))
+    rows = replace(_experiment(subject, *worlds), extra=2, lengths=ragged)
+    for padding in Padding:
+        visible = _coarse(plan, 2 if padding is Padding.STALE else 4)
+        how = f" in ragged rows, padded with {padding.value}"
+        experiment = replace(rows, padding=padding)
+        sampler = Sampler(subject, experiment, plan.seed, f"ragged {padding.name}")
+        yield from Trial("ragged", plan, visible, size, deadline, how).run(sampler)
+
+
+def check_rounds(subject: Subject, plan: Plan) -> Iterator[Finding]:
+    """Rows that keep their place from round to round, so that noise of an old round shows."""
+    rows = _experiment(subject, WORLDS["L4"])
+    experiment = replace(rows, longest=1, lengths=always, in_place=True)
+    sampler = Sampler(subject, experiment, plan.seed, "rounds")
+    size, how = share(plan.false_alarm, "rounds"), " by rounds of one draft, each row in its place"
+    yield from Trial("rounds", plan, _coarse(plan, 2), size, _deadline(plan), how).run(sampler)
+
+
+def check_rows(subject: Subject, plan: Plan) -> Iterator[Finding]:
+    """Rows of one batch are independent of each other."""
+    pairings = {"of neighbouring rows": neighbours, "of rows half a batch apart": halves}
+    yield from _check_pairs("rows", subject, plan, pairings)
+
+
+def check_calls(subject: Subject, plan: Plan) -> Iterator[Finding]:
+    """Calls with one generator are independent, and vary neither less nor more than they must."""
+    yield from _check_pairs("calls", subject, plan, {"of one row in two calls": consecutive})
+
+
+def check_seeds(subject: Subject, plan: Plan) -> Iterator[Finding]:
+    """Calls with generators of different seeds are independent."""
+    pairings = {"of one row under two seeds": consecutive}
+    yield from _check_pairs("seeds", subject, plan, pairings, reseed=True)
+
+
+def _check_pairs(
+    check: str,
+    subject: Subject,
+    plan: Plan,
+    pairings: Mapping[str, Pairing],
+    *,
+    reseed: bool = False,
+) -> Iterator[Finding]:
+    rows = _experiment(subject, WORLDS["L4"])
+    experiment = replace(rows, length=2, longest=2, lengths=always, in_place=True)
+    sampler = PairSampler(subject, experiment, pairings, ROWS, plan.seed, check, reseed)
+    size = share(plan.false_alarm, check) / 2
+    yield from Trial(check, plan, _coarse(plan, 4), size, _deadline(plan)).run(sampler)
+    yield _dispersion(check, sampler, size)
+
+
+def _dispersion(check: str, sampler: PairSampler, size: float) -> Finding:
+    """Does the number of rows that begin with a token vary from batch to batch as it must?"""
+    experiment = sampler.experiment
+    world, by_call = experiment.worlds[0], np.array(sampler.by_call)
+    first_law = [float(x) for x in world.target[world.start]]
+    tests = [
+        (*dispersion(by_call[:, token], sampler.rows, p), token)
+        for token, p in enumerate(first_law)
+        if 0 < p < 1
+    ]
+    index, bound, token = min(tests, key=lambda test: test[1])
+    bound = min(1.0, bound * len(tests))
+    wrong = bound <= size
+    amount = f"{'too little' if index < 1 else 'too much'}: " if wrong else ""
+    return Finding(
+        check,
+        Outcome.LOSSY if wrong else Outcome.PASSED,
+        Grade.SAMPLED,
+        f"dispersion over {len(by_call):,} batches of {sampler.rows} rows: {amount}"
+        f"the variance of token {token}'s count is {index:.2f} times the binomial one"
+        f" (false alarm at most {bound:.2g}, allowed {size:.2g})",
+        world=world.name,
+        num_draft=experiment.longest,
+        max_draft=experiment.max_draft,
+        size=len(by_call) * sampler.rows,
+    )
+
+
+class Growing(Protocol):
+    """What makes texts, or pairs of texts."""
+
+    experiment: Experiment
+
+    @property
+    def tables(self) -> list[Table]:
+        """The counts so far."""
+
+    def extend(self, each: int, deadline: float, /) -> bool:
+        """Go on until each table counts so many; False if the time was not enough."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Looks at growing tables until one is wrong or the power is reached.
+
+    Attributes:
+        check: the check's name.
+        plan: the verdict's.
+        visible: the total variation to be seen, in each table.
+        size: false-alarm probability, for all tables and looks together.
+        deadline: of `time.monotonic`, when to stop.
+        how: how the texts are made, for the message.
+    """
+
+    check: str
+    plan: Plan
+    visible: float
+    size: float
+    deadline: float
+    how: str = ""
+
+    def run(self, growing: Growing) -> Iterator[Finding]:
+        """Yield one finding for each table."""
+        tables = growing.tables
+        size, (_, last) = self.size / len(tables), LOOKS[-1]
+        needed = max(
+            required_sequences(self.visible, self.plan.power, size * float(last), table.law)
+            for table in tables
+        )
+        for fraction, part in LOOKS:
+            wanted = math.ceil(fraction * max(needed, LEAST_TEXTS))
+            complete = growing.extend(wanted, self.deadline)
+            findings = [
+                self._judge(growing, table, size * float(part), complete)
+                for table in growing.tables
+            ]
+            if not complete or any(finding.outcome is Outcome.LOSSY for finding in findings):
+                break
+        yield from findings
+
+    def _judge(self, growing: Growing, table: Table, size: float, complete: bool) -> Finding:
+        comparison = compare(table.counts, table.law)
+        outcome = Outcome.PASSED if complete else Outcome.INCONCLUSIVE
+        if comparison.false_alarm <= size:
+            outcome = Outcome.LOSSY
+        message = self._message(table, comparison, size, outcome)
+        if isinstance(growing, Sampler) and outcome is Outcome.PASSED:
+            message += f"; {growing.emitted_per_call:.3f} tokens a call"
+        return Finding(
+            self.check,
+            outcome,
+            Grade.SAMPLED,
+            message,
+            world=table.world,
+            num_draft=growing.experiment.longest,
+            max_draft=growing.experiment.max_draft,
+            total_variation=comparison.total_variation,
+            error=comparison.total_variation_upper,
+            cells=table.worst(WORST_CELLS),
+            size=comparison.size,
+            residuals=tuple(table.residuals.tolist()),
+        )
+
+    def _message(self, table: Table, comparison: Comparison, size: float, outcome: Outcome) -> str:
+        made = f"joint law of {comparison.size:,} {table.what}{self.how}: "
+        if math.isinf(comparison.statistic):
+            return made + "one that the target cannot write was seen"
+        made += (
+            f"chi-square {comparison.statistic:,.1f} on {comparison.degrees_of_freedom} degrees of "
+            f"freedom (p = {comparison.p_value:.2g})"
+        )
+        if outcome is Outcome.LOSSY:
+            return f"{made}; false alarm at most {comparison.false_alarm:.2g}, allowed {size:.2g}"
+        n, power = max(1, comparison.size), self.plan.power
+        visible = visible_total_variation(n, power, size, table.law)
+        made += f"; a total variation above {visible:.3f} would have been seen with probability "
+        made += f"{power:g}"
+        if outcome is Outcome.INCONCLUSIVE:
+            made += f"; there was no time for the wanted {self.visible:g}"
+        return made
+
+
+def _experiment(subject: Subject, *worlds: World) -> Experiment:
+    return Experiment(worlds, sampled_law=subject.sampled_law)
+
+
+def _coarse(plan: Plan, factor: float) -> float:
+    """The total variation to be seen where faults are gross, or show in the main worlds too."""
+    return max(factor * plan.visible, 0.01 * factor)
+
+
+def _deadline(plan: Plan) -> float:
+    return time.monotonic() + PATIENCE * plan.timeout
