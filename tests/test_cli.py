@@ -1,13 +1,22 @@
+import io
 import json
+import sys
+import types
+import xml.etree.ElementTree as ET
 from importlib import metadata
 
 import pytest
+import rich.console
 from typer.testing import CliRunner
 
 import draftproof.doctor
 from draftproof import cli
+from draftproof.proof import reproduce as figures_of
 from draftproof.proof.controls import CONTROLS, correct
+from draftproof.proof.figure import Figure
 from draftproof.proof.first_evidence import Trial, first_evidence
+from draftproof.proof.worlds import WORLDS
+from tests.report.verdicts import ALL, broken, inconclusive, rejected, verdict
 
 WRONG = next(iter(CONTROLS.values()))
 
@@ -30,12 +39,31 @@ def test_without_a_command_the_help_is_shown():
     assert "Lossless verification" in result.output
 
 
-@pytest.mark.parametrize("command", [(), ("doctor",), ("practice",), ("proof",)])
+@pytest.mark.parametrize(
+    "command",
+    [
+        (),
+        *[(name,) for name in ("doctor", "practice", "check", "worlds", "mutants", "reproduce")],
+        ("proof",),
+    ],
+)
 def test_every_command_and_option_has_a_help_text(command):
     assert run(*command, "--help").exit_code == 0
 
 
-@pytest.mark.parametrize("arguments", [("nonsense",), ("practice",), ("proof", "--sequences", "5")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nonsense",),
+        ("practice",),
+        ("proof", "--sequences", "5"),
+        ("check", "m:f", "--contract", "raged"),
+        ("check", "m:f", "--profile", "slow"),
+        ("check", "m:f", "--against", "all"),
+        ("check", "m:f", "--seed", "-1"),
+        ("check", "m:f", "--timeout", "0"),
+    ],
+)
 def test_wrong_usage_exits_with_2_and_no_traceback(arguments):
     result = run(*arguments)
     assert result.exit_code == 2
@@ -132,3 +160,138 @@ def test_proof_names_the_extra_that_is_missing(monkeypatch):
     assert result.stderr == (
         "Error: The joint test needs SciPy. Fix: pip install 'draftproof[proof]'.\n"
     )
+
+
+@pytest.fixture
+def judge(monkeypatch):
+    """Put a judge in place that gives one verdict; return what it is asked."""
+
+    def install(ruling):
+        asked = []
+
+        def check(subject, *, on_progress, **options):
+            asked.append((subject, options))
+            on_progress(1, 2, "exact law")
+            if isinstance(ruling, Exception):
+                raise ruling
+            return ruling
+
+        module = types.ModuleType("draftproof.proof.judge")
+        module.__dict__["check"] = check
+        monkeypatch.setitem(sys.modules, "draftproof.proof.judge", module)
+        return asked
+
+    return install
+
+
+@pytest.mark.parametrize("build", [verdict, rejected, broken, inconclusive])
+def test_check_prints_the_card_and_exits_by_the_verdict(judge, build):
+    judge(build())
+    result = run("check", "m:f")
+    assert result.exit_code == build().exit_code
+    assert result.stderr == ""
+    last = result.stdout.splitlines()[-1]
+    assert last.startswith(f"VERDICT: {build().outcome} (")
+
+
+def test_check_hands_over_its_options(judge):
+    asked = judge(verdict())
+    run("check")
+    run("check", "a.py:f", "--contract", "single", "--profile", "quick", "--seed", "5", "--timeout",
+        "2.5", "--fail-fast", "--against", "mutants")  # fmt: skip
+    assert asked == [
+        (None, {"contract": None, "profile": "standard", "seed": 0, "timeout": None,
+                "fail_fast": False, "against_mutants": False}),
+        ("a.py:f", {"contract": "single", "profile": "quick", "seed": 5, "timeout": 2.5,
+                    "fail_fast": True, "against_mutants": True}),
+    ]  # fmt: skip
+
+
+def test_check_writes_json_page_and_junit(judge, tmp_path):
+    judge(rejected(captured_output="caf\u00e9 \ud800"))
+    files = [tmp_path / name for name in ("v.json", "v.html", "v.xml")]
+    result = run("check", "m:f", "--json", files[0], "--html", files[1], "--junit", files[2])
+    assert result.exit_code == 1
+    data = json.loads(files[0].read_text(encoding="utf-8"))
+    assert {**data, "captured_output": "hello\n"} == ALL["rejected"]
+    assert "caf\u00e9" in files[1].read_text(encoding="utf-8")
+    assert ET.fromstring(files[2].read_text(encoding="utf-8")).get("failures") == "2"
+
+
+def test_check_refuses_a_file_that_cannot_be_written_before_it_judges(judge, tmp_path):
+    asked = judge(verdict())
+    assert run("check", "m:f", "--html", tmp_path / "nowhere" / "v.html").exit_code == 2
+    assert asked == []
+
+
+def test_check_refuses_a_subject_that_cannot_be_judged_in_one_line(judge):
+    judge(ValueError("subject: there is no module nonsense."))
+    result = run("check", "nonsense:f")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "Error: subject: there is no module nonsense.\n"
+
+
+def test_check_names_the_extra_that_is_missing(judge):
+    judge(ModuleNotFoundError("No module named 'jinja2'", name="jinja2"))
+    result = run("check")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "Error: this command needs jinja2. Fix: pip install 'draftproof[proof]'.\n"
+    )
+
+
+def test_check_does_not_hide_a_fault_of_its_own(judge):
+    judge(ModuleNotFoundError("No module named 'draftproof.x'", name="draftproof.x"))
+    assert isinstance(run("check").exception, ModuleNotFoundError)
+
+
+@pytest.mark.parametrize(("ci", "shown"), [("", True), ("true", False)])
+def test_progress_is_shown_on_a_terminal_and_not_in_ci(judge, monkeypatch, ci, shown):
+    judge(verdict())
+    monkeypatch.setenv("CI", ci)
+    terminal = io.StringIO()
+
+    def console(*, stderr=False, **options):
+        file = terminal if stderr else io.StringIO()
+        return original(file=file, force_terminal=stderr, **options)
+
+    original = rich.console.Console
+    monkeypatch.setattr(cli, "Console", console)
+    run("check")
+    assert ("exact law" in terminal.getvalue()) == shown
+
+
+def test_worlds_are_listed():
+    result = run("worlds")
+    assert result.exit_code == 0
+    assert all(name in result.stdout for name in WORLDS)
+    rows = {row["name"]: row for row in json.loads(run("worlds", "--json").stdout)}
+    assert rows["L4"]["target"][0] == ["3/8", "1/4", "1/4", "1/8"]
+    assert rows["toy"]["tokens"] == 2
+
+
+def test_mutants_are_listed(monkeypatch):
+    row = {"name": "accept always", "kind": "lossy", "total_variation": 0.34375, "seen": "row",
+           "public": "x #1", "does": "Accepts every draft", "note": ""}  # fmt: skip
+    rows = [row, {**row, "name": "unseen", "total_variation": None}]
+    monkeypatch.setattr("draftproof.proof.mutants.table", lambda: rows)
+    result = run("mutants")
+    assert result.exit_code == 0
+    assert "accept always lossy" in " ".join(result.stdout.split())
+    assert "0.34375" in result.stdout
+    assert json.loads(run("mutants", "--json").stdout) == rows
+
+
+@pytest.mark.parametrize(
+    ("measured", "code", "last"),
+    [(3.0, 0, "REPRODUCED: all 1 values met"), (3.5, 1, "REPRODUCED: missed: tokens")],
+)
+def test_reproduce_fails_on_a_miss(monkeypatch, measured, code, last):
+    figure = Figure("tokens", 3.0, measured, "a paper")
+    monkeypatch.setattr(figures_of, "reproduce", lambda: [figure])
+    result = run("reproduce")
+    assert result.exit_code == code
+    assert result.stdout.splitlines()[-1] == last
+    as_json = run("reproduce", "--json")
+    assert as_json.exit_code == code
+    assert json.loads(as_json.stdout) == [figure.to_dict()]

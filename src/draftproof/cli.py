@@ -1,27 +1,39 @@
 """The command line: every command is a few lines over a function of the library.
 
-Exit codes: 0 well, 1 rejected, 2 wrong usage, 4 inconclusive.
+Exit codes: 0 well, 1 rejected, 2 wrong usage, 3 contract broken, 4 inconclusive.
 """
 
 from __future__ import annotations
 
+import enum
 import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
+from rich.text import Text
 
 import draftproof.doctor
 from draftproof.practice import write_stub
+from draftproof.proof.contracts import Contract
 from draftproof.proof.first_evidence import Evidence, first_evidence
 from draftproof.proof.joint_test import SEED
+from draftproof.report.card import print_card
+from draftproof.report.junit import junit_xml
+from draftproof.report.summary import Json
 
 __all__ = ["app"]
 
 EXIT_CODES = {"not rejected": 0, "rejected": 1, "inconclusive": 4}
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 app = typer.Typer(
     help="Lossless verification for speculative decoding, with the proof that it is lossless.",
@@ -70,6 +82,134 @@ def practice(
     typer.echo(f"Wrote {init}. Fill in verify_speculative_tokens, then run: python {init}")
 
 
+class Profile(enum.StrEnum):
+    """How much evidence to gather; see `draftproof.proof.plan`."""
+
+    QUICK = "quick"
+    STANDARD = "standard"
+    PAPER = "paper"
+
+
+class Against(enum.StrEnum):
+    """What else to judge at the same budget."""
+
+    MUTANTS = "mutants"
+
+
+def _file(option: str, what: str) -> Any:
+    return typer.Option(
+        option, metavar="FILE", lazy=False, encoding="utf-8", errors="replace", help=what
+    )
+
+
+@app.command()
+def check(
+    subject: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SUBJECT",
+            help="module:attr or path/to/file.py:attr. Left out: draftproof's own verify, "
+            "on every backend that is installed.",
+        ),
+    ] = None,
+    contract: Annotated[
+        Contract | None, typer.Option(help="The call shape. Left out: guessed, and shown.")
+    ] = None,
+    profile: Annotated[
+        Profile, typer.Option(help="Seconds, a minute or two, or an hour of evidence.")
+    ] = Profile.STANDARD,
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.001, help="Seconds until one check counts as hanging.")
+    ] = None,
+    json_file: Annotated[typer.FileTextWrite | None, _file("--json", "Write the verdict.")] = None,
+    html_file: Annotated[typer.FileTextWrite | None, _file("--html", "Write a page.")] = None,
+    junit_file: Annotated[
+        typer.FileTextWrite | None, _file("--junit", "Write JUnit XML, for CI systems.")
+    ] = None,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="Stop at the first finding that decides.")
+    ] = False,
+    against: Annotated[
+        Against | None, typer.Option(help="Judge every known wrong verifier alike, too.")
+    ] = None,
+) -> None:
+    """Judge whether a verifier is lossless, or show where it is not.
+
+    Exit code 0: not rejected, with the power stated. 1: rejected. 3: it breaks its contract.
+    4: inconclusive, the power was not reached.
+    """
+    try:
+        from draftproof.proof.judge import check as judge
+        from draftproof.report.page import html_page
+
+        with _progress() as on_progress:
+            verdict = judge(
+                subject,
+                contract=contract,
+                profile=profile.value,
+                seed=seed,
+                timeout=timeout,
+                fail_fast=fail_fast,
+                against_mutants=against is Against.MUTANTS,
+                on_progress=on_progress,
+            ).to_dict()
+    except ModuleNotFoundError as error:
+        _refuse_without(error)
+    except ValueError as error:
+        _refuse(str(error))
+    for file, render in ((json_file, _as_json), (html_file, html_page), (junit_file, junit_xml)):
+        if file is not None:
+            file.write(render(verdict))
+    print_card(verdict, _console())
+    raise typer.Exit(verdict["exit_code"])
+
+
+@app.command()
+def worlds(as_json: AsJson = False) -> None:
+    """List the worlds, whose laws are known exactly, that verifiers are judged in."""
+    from draftproof.proof.worlds import WORLDS
+
+    rows = [
+        {
+            "name": world.name,
+            "tokens": world.vocabulary,
+            "start": world.start,
+            "target": [list(map(str, row)) for row in world.target],
+            "draft": [list(map(str, row)) for row in world.draft],
+            "why": world.why,
+        }
+        for world in WORLDS.values()
+    ]
+    _show(rows, as_json, ("name", "tokens", "why"))
+
+
+@app.command()
+def mutants(as_json: AsJson = False) -> None:
+    """List the wrong verifiers that the judge must reject, and what catches each."""
+    from draftproof.proof.mutants import table
+
+    _show(table(), as_json, ("name", "kind", "total_variation", "seen", "public", "does"))
+
+
+@app.command()
+def reproduce(as_json: AsJson = False) -> None:
+    """Measure what the papers and plain arithmetic promise. Exit code 1 if a value is missed."""
+    try:
+        from draftproof.proof import reproduce as figures_of
+
+        figures = list(figures_of.reproduce())
+    except ModuleNotFoundError as error:
+        _refuse_without(error)
+    columns = ("met", "name", "relation", "expected", "measured", "tolerance", "source")
+    _show([figure.to_dict() for figure in figures], as_json, columns)
+    missed = [figure.name for figure in figures if not figure.met]
+    if not as_json:
+        told = f"missed: {', '.join(missed)}" if missed else f"all {len(figures)} values met"
+        typer.echo(f"REPRODUCED: {told}")
+    raise typer.Exit(1 if missed else 0)
+
+
 @app.command()
 def proof(
     sequences: Annotated[
@@ -113,6 +253,62 @@ def _table(evidence: Evidence) -> Table:
             style="" if finding["outcome"] == finding["wanted"] else "bold red",
         )
     return table
+
+
+def _as_json(verdict: Json) -> str:
+    return json.dumps(verdict, indent=2, allow_nan=False) + "\n"
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int, str], None]]:
+    """Yield what the judge reports its progress to: a bar on a terminal, nothing in CI."""
+    console = Console(stderr=True)
+    watched = console.is_terminal and not os.environ.get("CI")
+    with Progress(console=console, transient=True, disable=not watched) as bar:
+        task = bar.add_task("", total=None)
+
+        def advance(done: int, total: int, what: str) -> None:
+            bar.update(task, completed=done, total=total, description=what)
+
+        yield advance
+
+
+def _show(rows: Sequence[Json], as_json: bool, columns: Sequence[str]) -> None:
+    """Print rows as JSON, or some of their columns as a table."""
+    if as_json:
+        typer.echo(json.dumps(list(rows), indent=2))
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False, collapse_padding=True)
+    for column in columns:
+        is_number = any(type(row[column]) in (int, float) for row in rows)
+        table.add_column(column.replace("_", " "), justify="right" if is_number else "left")
+    for row in rows:
+        style = "bold red" if row.get("met") is False else ""
+        table.add_row(*(_cell(row[column]) for column in columns), style=style)
+    _console().print(table, highlight=False)
+
+
+def _console() -> Console:
+    """Where nobody watches, lines may be longer than the 80 columns that rich assumes."""
+    console = Console()
+    return console if console.is_terminal else Console(width=120)
+
+
+def _cell(value: Any) -> Text:
+    if isinstance(value, bool):
+        return Text("yes" if value else "no")
+    if isinstance(value, float):
+        return Text(f"{value:.6g}")
+    return Text("" if value is None else str(value))
+
+
+def _refuse_without(error: ModuleNotFoundError) -> NoReturn:
+    """Name the extra that holds a missing package; a missing module of ours is our own bug."""
+    if error.name is None:
+        _refuse(str(error))
+    if error.name.partition(".")[0] == "draftproof":
+        raise error
+    _refuse(f"this command needs {error.name}. Fix: pip install 'draftproof[proof]'.")
 
 
 def _refuse(message: str) -> NoReturn:

@@ -1,0 +1,180 @@
+"""The values that papers and plain arithmetic promise, beside what this installation measures.
+
+Every tolerance is derived: none for exact arithmetic, half a unit of the last printed digit for
+a rounded value, and `SIGMAS` standard errors, known before the measurement, for a sampled one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import draftproof
+from draftproof.proof.controls import CONTROLS
+from draftproof.proof.exact import expected_accepted
+from draftproof.proof.figure import Figure
+from draftproof.proof.joint_test import SEED, joint_test
+from draftproof.proof.worlds import WORLDS
+
+__all__ = ["ROWS", "SEQUENCES", "SIGMAS", "reproduce"]
+
+SEQUENCES = 300_000
+ROWS = 400_000
+SIGMAS = 4.9
+"""A right verifier misses one sampled figure with probability 1e-6 (two-sided normal tail)."""
+
+_SAMPLED = f"{SIGMAS} standard errors"
+_LEVIATHAN = "Leviathan, Kalman, Matias, ICML 2023"
+_SUN = "Sun et al., ICLR 2025"
+_P = np.array([0.5, 0.3, 0.15, 0.05])
+_UNIFORM = np.full(4, 0.25)
+_CONTROLS_OFF_BY = (0.1848, 0.0736)
+_ROUNDED = "half a unit of the last digit printed"
+
+Array = npt.NDArray[Any]
+
+
+def reproduce(
+    *, sequences: int = SEQUENCES, rows: int = ROWS, seed: int = SEED
+) -> Iterator[Figure]:
+    """Yield each expected value with what was measured.
+
+    Args:
+        sequences: texts of the joint test, for our verifier and for each control.
+        rows: rows of the experiment with four tokens.
+        seed: of all that is drawn.
+    """
+    yield from accepted_drafts()
+    yield from joint_law(sequences, seed)
+    yield from four_tokens(rows, seed)
+    yield from tokens_per_call(rows, seed)
+    yield from corners(seed)
+
+
+def accepted_drafts() -> Iterator[Figure]:
+    """E[tau] in two worlds by exact enumeration, against values worked out by hand."""
+    for world, rule, num_draft, expected in (
+        ("L4", "token", 1, Fraction(3, 4)),
+        ("L4", "token", 2, Fraction(21, 16)),
+        ("L4", "block", 1, Fraction(3, 4)),
+        ("L4", "block", 2, Fraction(11, 8)),
+        ("toy", "token", 2, Fraction(10, 9)),
+        ("toy", "block", 2, Fraction(11, 9)),
+    ):
+        measured = expected_accepted(rule, WORLDS[world], num_draft)
+        name = f"E[tau] of {rule} on {world}, g = {num_draft}"
+        yield Figure(name, expected, measured, _LEVIATHAN if rule == "token" else _SUN)
+
+
+def joint_law(sequences: int, seed: int) -> Iterator[Figure]:
+    """Chi-square of the joint law of three tokens: our verifier below its point, controls above."""
+    ours = joint_test(draftproof.verify, sequences=sequences, seed=seed)
+    source = "chi-square law, 63 degrees of freedom, upper 0.1 % point"
+    yield Figure("threshold of 64 cells", 103.4, ours.threshold, source,
+                 tolerance=0.05, why=_ROUNDED)  # fmt: skip
+    yield Figure(f"chi-square of verify, {sequences:,} sequences", ours.threshold, ours.statistic,
+                 source, relation="<")  # fmt: skip
+    # |TV(seen, p) - TV(law, p)| <= TV(seen, law), whose mean is below sqrt(cells / n) / 2, and
+    # which exceeds its mean by t with probability exp(-2 n t^2) (McDiarmid).
+    noise = np.sqrt(64 / sequences) / 2 + np.sqrt(np.log(1e6) / (2 * sequences))
+    for (name, control), exact in zip(CONTROLS.items(), _CONTROLS_OFF_BY, strict=True):
+        result = joint_test(control, sequences=sequences, seed=seed)
+        yield Figure(f"chi-square of a control: {name}", ours.threshold, result.statistic, source,
+                     relation=">=")  # fmt: skip
+        yield Figure(f"total variation of a control: {name}", exact, result.total_variation,
+                     "exact enumeration", tolerance=float(noise),
+                     why=f"McDiarmid's inequality at 1e-6, {sequences:,} sequences")  # fmt: skip
+
+
+def four_tokens(rows: int, seed: int) -> Iterator[Figure]:
+    """Measure p = (.5 .3 .15 .05), q uniform, three drafts: alpha = .70, and what a call emits."""
+    tau = _accepted(_P, _UNIFORM, 3, rows, seed)
+    length = np.arange(4)
+    source = "alpha = sum min(p, q), E[tokens] = (1 - alpha^4) / (1 - alpha)"
+    for name, expected, worth in (
+        ("alpha: first drafts accepted", 0.70, (length > 0) * 1.0),
+        ("tokens that a call emits", 2.533, length + 1.0),
+        ("the same without the bonus", 2.19, np.minimum(length + 1.0, 3)),
+    ):
+        yield _mean(f"{name}, {rows:,} rows", expected, worth, tau, 0.7, 0.0005, source)
+
+
+def tokens_per_call(rows: int, seed: int) -> Iterator[Figure]:
+    """Measure E[tokens] = (1 - alpha^(g+1)) / (1 - alpha), where every row accepts with alpha."""
+    for alpha, g, expected in ((0.6, 2, 1.96), (0.7, 3, 2.53), (0.8, 5, 3.69), (0.9, 10, 6.86)):
+        half = np.array([alpha / 2, 1 - alpha / 2])  # against its reverse: sum min(p, q) = alpha
+        tau = _accepted(half, half[::-1], g, rows // 4, seed)
+        name = f"E[tokens], alpha = {alpha}, g = {g}, {rows // 4:,} rows"
+        yield _mean(name, expected, np.arange(g + 1) + 1.0, tau, alpha, 0.005, _LEVIATHAN)
+
+
+def _accepted(p: Array, q: Array, g: int, rows: int, seed: int) -> Array:
+    """Verify g drafts from q, the same law at every position, and count the accepted ones."""
+    rng = np.random.default_rng(seed)
+    V = len(p)
+    q_rows, p_rows = np.broadcast_to(q, (rows, g, V)), np.broadcast_to(p, (rows, g + 1, V))
+    return draftproof.verify(_draw(q_rows, rng), q_rows, p_rows, rng=rng).num_accepted
+
+
+def _mean(
+    name: str, expected: float, worth: Array, tau: Array, alpha: float, digit: float, source: str
+) -> Figure:
+    """Compare the mean worth of tau with the one expected, which was rounded to 2 ``digit``."""
+    g = len(worth) - 1
+    law = np.append((1 - alpha) * alpha ** np.arange(g), alpha**g)
+    error = np.sqrt(law @ (worth - law @ worth) ** 2 / len(tau))
+    return Figure(
+        name, expected, float(worth[tau].mean()), source,
+        tolerance=float(SIGMAS * error + digit), why=f"{_SAMPLED}, and {_ROUNDED}",
+    )  # fmt: skip
+
+
+def corners(seed: int) -> Iterator[Figure]:
+    """Count what differs where there is only one right answer."""
+    B, K, V = 2_000, 3, 4
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(V), size=(B, K + 1))
+    drafts = _draw(p[:, :K], rng)
+    source = "the rule itself"
+
+    equal = draftproof.verify(drafts, p[:, :K], p, rng=rng)
+    yield Figure("p = q: rejected drafts", 0, int((equal.num_accepted < K).sum()), source)
+
+    empty = draftproof.verify(drafts[:0], p[:0, :K], p[:0], rng=rng)
+    shapes = (empty.token_ids.shape, empty.num_emitted.shape)
+    yield Figure("empty batch: shapes other than (0, K+1) and (0,)", 0,
+                 int(shapes != ((0, K + 1), (0,))), source)  # fmt: skip
+
+    argmax = rng.integers(0, V, size=(B, K + 1))
+    guesses = np.where(rng.random((B, K)) < 0.7, argmax[:, :K], drafts)
+    q = np.full((B, K, V), 1 / V)
+    sharp = draftproof.verify(guesses, q, np.eye(V)[argmax], rng=rng)
+    run = np.logical_and.accumulate(guesses == argmax[:, :K], axis=1).sum(axis=1)
+    wanted = np.where(np.arange(K + 1) <= run[:, None], argmax, -1)
+    wrong = int((sharp.token_ids != wanted).any(axis=1).sum())
+    yield Figure("one-hot target: rows other than its argmaxes", 0, wrong, source)
+    yield from _no_drafts(rng, source)
+
+
+def _no_drafts(rng: np.random.Generator, source: str) -> Iterator[Figure]:
+    rows, V = 40_000, len(_P)
+    nothing = np.empty((rows, 0), dtype=np.int64)
+    p = np.broadcast_to(_P, (rows, 1, V))
+    result = draftproof.verify(nothing, np.empty((rows, 0, V)), p, rng=rng)
+    yield Figure("no drafts: rows with other than one token", 0,
+                 int((result.num_emitted != 1).sum()), source)  # fmt: skip
+    for token, probability in enumerate(_P):
+        error = float(np.sqrt(probability * (1 - probability) / rows))
+        yield Figure(f"no drafts: share of token {token}, {rows:,} rows", float(probability),
+                     float((result.token_ids == token).mean()), source,
+                     tolerance=SIGMAS * error, why=_SAMPLED)  # fmt: skip
+
+
+def _draw(law: Array, rng: np.random.Generator) -> Array:
+    """One token from each row of law [..., V]."""
+    edges = law[..., :-1].cumsum(axis=-1)
+    return np.asarray((edges <= rng.random((*law.shape[:-1], 1))).sum(axis=-1))
