@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from draftproof.practice import verify_speculative_tokens
 from draftproof.proof.checks.plain_python import packages_used
 from draftproof.proof.checks.practice_cases import DECIDED, OPEN, Case
 from draftproof.proof.finding import Finding, Grade, Outcome
@@ -42,7 +41,7 @@ class Score:
 
     Attributes:
         points: of 100, the sum over the cases that it got right.
-        bonus: 10 for a solution in plain Python all of whose answers are right, else 0.
+        bonus: 10 for a solution in plain Python, if any of its answers is right; else 0.
         bonus_reason: why.
         answers: of the cases that the task's text decides.
         open_answers: of those that it leaves open, beside our answer; they score nothing.
@@ -81,6 +80,7 @@ def check_practice(subject: Subject, plan: Plan) -> Iterator[Finding]:
 def score(solution: Callable[..., Any]) -> Score:
     """Grade a solution of the practice problem.
 
+    >>> from draftproof.practice import verify_speculative_tokens
     >>> grade = score(verify_speculative_tokens)
     >>> grade.points, grade.bonus
     (100, 10)
@@ -88,19 +88,17 @@ def score(solution: Callable[..., Any]) -> Score:
     answers = tuple(_ask(solution, case) for case in DECIDED)
     open_answers = tuple(_ask(solution, case) for case in OPEN)
     points = sum(answer.case.points for answer in answers if answer.right)
-    bonus, reason = _bonus(solution, all(answer.right for answer in answers))
+    bonus, reason = _bonus(solution) if points else (0, "no answer is right")
     return Score(points, bonus, reason, answers, open_answers)
 
 
-def _bonus(solution: Callable[..., Any], all_right: bool) -> tuple[int, str]:
+def _bonus(solution: Callable[..., Any]) -> tuple[int, str]:
     try:
         used = packages_used(solution)
     except (OSError, TypeError, SyntaxError):
         return 0, "its source cannot be read"
     if used:
         return 0, f"it uses {', '.join(sorted(used))}"
-    if not all_right:
-        return 0, "plain Python, but not every answer is right"
     return BONUS, "plain Python"
 
 
@@ -110,7 +108,7 @@ def _ask(solution: Callable[..., Any], case: Case) -> Answer:
         result = solution(*arguments)
     except ValueError:
         return Answer(case, case.wanted is ValueError, "raises ValueError")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Answer(case, False, f"raises {type(error).__name__}: {error}"[:200])
     found = _read(result)
     if isinstance(found, str):
