@@ -175,3 +175,10 @@ def test_the_assertion_fails_whatever_is_not_shown(build):
 def test_a_finding_without_a_world_has_no_place():
     line = broken(findings=(BROKEN, EXACT)).summary().splitlines()[1]
     assert line == f"check shape: {BROKEN.message}"
+
+
+def test_every_field_is_documented():
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "verdict.md").read_text()
+    parts = [DOCUMENT, *DOCUMENT["$defs"].values()]
+    names = {name for part in parts for name in part["properties"]}
+    assert [name for name in sorted(names) if f"`{name}`" not in text] == []
