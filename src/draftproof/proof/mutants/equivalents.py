@@ -133,8 +133,8 @@ class LoopOverRows(Verifier):
                 tokens[b, i] = draft[b, i]
                 i += 1
             law = np.maximum(p[b, i] - q[b, i], 0) if i < g else p[b, i]
-            u = np.asarray(rng.random()).reshape(1)
-            tokens[b, i] = inverse_cdf((law if law.sum() > 0 else p[b, i])[None], u)[0]
+            law = law if law.sum() > 0 else p[b, i]
+            tokens[b, i] = inverse_cdf(law[None], np.array([rng.random()]))[0]
             n[b] = i + 1
         return tokens, n
 

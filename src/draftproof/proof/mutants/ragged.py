@@ -78,9 +78,9 @@ class PadsJudgedByStaleRow(PadsTested):
         return passes
 
 
-@mutant("num_draft ignored", kind="broken", seen="padding")
+@mutant("num_draft ignored", seen="padding")
 class LengthsIgnored(ReadsPadding):
-    """Takes every row for K drafts long: seen only where the padding looks like laws."""
+    """Takes every row for K drafts long, whatever lies in the padding."""
 
     def __call__(
         self, draft: Array, q: Array, p: Array, num_draft: Array, rng: np.random.Generator

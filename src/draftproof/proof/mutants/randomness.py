@@ -178,14 +178,14 @@ class Coarse(Verifier):
         return u < k / 2.0**self.bits
 
 
-@mutant("accept uniforms in bf16, <", public="gpt-fast", world="L357")
+@mutant("bf16 uniforms below the ratio", public="gpt-fast", world="L357")
 class Bfloat16Below(Coarse):
     """Accepts iff u < p / q, for u on a grid of 1/256: p / q = 2^-10 passes 1 time in 256."""
 
     bits = 8
 
 
-@mutant("accept uniforms in bf16, <=", public="gpt-fast")
+@mutant("bf16 uniforms up to the ratio", public="gpt-fast")
 class Bfloat16UpTo(Coarse):
     """Accepts iff u <= p / q, for u on a grid of 1/256: an impossible token 1 time in 256."""
 
@@ -193,7 +193,7 @@ class Bfloat16UpTo(Coarse):
 
 
 @mutant(
-    "accept uniforms in float32, <=",
+    "float32 uniforms up to the ratio",
     public="sglang #35771, vllm #13933",
     kind="float",
     seen="support",

@@ -124,7 +124,7 @@ class Verifier:
         """After a rejection: the residual there, or p where rounding left it no mass."""
         p = call.p[rows, at]
         weights = self.residual(call, rows, at)
-        return np.where(weights.sum(axis=1, keepdims=True) > 0, weights, p)
+        return np.where(weights.sum(axis=1, keepdims=True) == 0, p, weights)
 
     def residual(self, call: Call, rows: Array, at: Array) -> Array:
         """What accepted drafts have left of p: (p - q)+."""
