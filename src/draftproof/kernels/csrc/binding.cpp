@@ -150,7 +150,10 @@ void verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_ids, nb::
         call.size, grain, num_threads, [&call](std::int64_t begin, std::int64_t end) {
             const DefaultFloatEnvironment environment;
             ChainVerifier verifier(call, thread_scratch());
-            for (std::int64_t b = begin; b < end; ++b) verifier.verify(b);
+            for (std::int64_t b = begin; b < end; ++b) {
+                if (b + 1 < end) verifier.prefetch(b + 1);
+                verifier.verify(b);
+            }
         });
 }
 

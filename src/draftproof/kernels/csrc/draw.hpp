@@ -42,6 +42,8 @@ struct Drawn {
     double total;        // of the weights, approximate
 };
 
+constexpr std::int64_t kFew = 64;
+
 namespace detail {
 
 // Sum the weights of [start, start + n) by blocks, in T.
@@ -173,12 +175,42 @@ double total_by_blocks(const Weights& weights, Scratch& scratch, const RowSums& 
     return total;
 }
 
+// The definition in one pass, for so few tokens that blocks would only be in the way.
+inline Drawn draw_few(const Weights& weights, double u, Scratch& scratch, RowCheck& check) {
+    const int n = static_cast<int>(weights.size());
+    double *w = scratch.p64, *q = scratch.q64;
+    weights.p.copy(0, n, w);
+    if (weights.q) weights.q->copy(0, n, q);
+    double total = 0;
+    std::int64_t last_positive = -1;
+    for (int i = 0; i < n; ++i) {
+        check.p_mass += w[i];
+        check.sign |= w[i] < 0;
+        if (weights.q) {
+            check.q_mass += q[i];
+            check.sign |= q[i] < 0;
+            w[i] = w[i] - q[i] > 0 ? w[i] - q[i] : 0;
+        }
+        total += w[i];
+        if (w[i] != 0) last_positive = i;
+    }
+    if (!(total > 0) || std::isinf(total)) return {-1, total};
+    const double threshold = u * total;
+    double running = 0;
+    for (int i = 0; i < n; ++i) {
+        running += w[i];
+        if (running > threshold) return {i, total};
+    }
+    return {last_positive, total};
+}
+
 }  // namespace detail
 
 // Draw one token. `check` receives what the pass saw of the row or rows.
 inline Drawn draw(const Weights& weights, double u, Scratch& scratch, const RowSums& sums,
                   RowCheck& check) {
     using namespace detail;
+    if (weights.size() <= kFew) return draw_few(weights, u, scratch, check);
     // Two sums of V numbers, theirs and ours, and the product with u, each rounding at most once
     // per number.
     const double order_error = (2.0 * weights.size() + 16) * 0x1p-53;

@@ -12,7 +12,6 @@
 namespace draftproof {
 
 constexpr int kBlock = 1024;          // one block's weight is rescanned to find the token
-constexpr int kPrefetchBytes = 512;   // ahead of the loads: hides the page ends from DRAM
 constexpr double kFastRoundoff = 0x1p-23;  // residual_float32: two float32 roundings a weight
 
 // What the pass over a row saw of its numbers. `sign` also reports -0.0, `p_mass` and `q_mass` may

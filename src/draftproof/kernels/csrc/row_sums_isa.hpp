@@ -78,144 +78,190 @@ DRAFTPROOF_INLINE bool any_sign(V bits) {
     return any;
 }
 
+// What a pass accumulates beside the blocks' weights.
+template <typename V, typename Bits>
+struct Masses {
+    V p = {}, q = {};
+    Bits signs = {};
+    double p_tail = 0, q_tail = 0;
+    bool sign_tail = false;
+
+    void add_to(RowCheck& check) const {
+        check.p_mass += p_tail + total(p);
+        check.q_mass += q_tail + total(q);
+        check.sign |= sign_tail || any_sign(signs);
+    }
+};
+using Masses32 = Masses<FloatV, Bits32V>;
+using Masses64 = Masses<DoubleV, Bits64V>;
+
 // Differences and sums of two of them in float32, everything longer in float64. Each weight is
 // thereby off by at most two roundings (kFastRoundoff), which the draw certifies or repairs.
-void residual_float32(const float* p, const float* q, std::int64_t n, double* weights,
-                      RowCheck& check) {
-    Bits32V signs = {};
-    bool tail_sign = false;
-    for (std::int64_t start = 0; start < n; start += kBlock) {
-        const int size = static_cast<int>(n - start < kBlock ? n - start : kBlock);
-        DoubleV sum0 = {}, sum1 = {};
-        FloatV p0 = {}, p1 = {}, q0 = {}, q1 = {};
-        int i = 0;
-        for (; i + 4 * kFloats <= size; i += 4 * kFloats) {
-            __builtin_prefetch(reinterpret_cast<const char*>(p + i) + kPrefetchBytes);
-            __builtin_prefetch(reinterpret_cast<const char*>(q + i) + kPrefetchBytes);
-            const auto a0 = load_vector<FloatV>(p + i), b0 = load_vector<FloatV>(q + i);
-            const auto a1 = load_vector<FloatV>(p + i + kFloats);
-            const auto b1 = load_vector<FloatV>(q + i + kFloats);
-            const auto a2 = load_vector<FloatV>(p + i + 2 * kFloats);
-            const auto b2 = load_vector<FloatV>(q + i + 2 * kFloats);
-            const auto a3 = load_vector<FloatV>(p + i + 3 * kFloats);
-            const auto b3 = load_vector<FloatV>(q + i + 3 * kFloats);
-            sum0 += widen_sum(positive_part(a0 - b0) + positive_part(a1 - b1));
-            sum1 += widen_sum(positive_part(a2 - b2) + positive_part(a3 - b3));
-            p0 += a0 + a1;
-            p1 += a2 + a3;
-            q0 += b0 + b1;
-            q1 += b2 + b3;
-            signs |= ((Bits32V)a0 | (Bits32V)a1) | ((Bits32V)a2 | (Bits32V)a3);
-            signs |= ((Bits32V)b0 | (Bits32V)b1) | ((Bits32V)b2 | (Bits32V)b3);
+// kStreams blocks, `gap` numbers apart, are read side by side: memory serves two streams of a row
+// faster than one.
+template <int kStreams>
+DRAFTPROOF_INLINE void residual_block(const float* p, const float* q, std::int64_t gap, int size,
+                                      double* weights, std::int64_t weight_gap, Masses32& masses) {
+    DoubleV sums[kStreams] = {};
+    FloatV p_sum[kStreams] = {}, q_sum[kStreams] = {};
+    int i = 0;
+    for (; i + 2 * kFloats <= size; i += 2 * kFloats) {
+        for (int s = 0; s < kStreams; ++s) {
+            const float *p_at = p + s * gap + i, *q_at = q + s * gap + i;
+            const auto a0 = load_vector<FloatV>(p_at), a1 = load_vector<FloatV>(p_at + kFloats);
+            const auto b0 = load_vector<FloatV>(q_at), b1 = load_vector<FloatV>(q_at + kFloats);
+            sums[s] += widen_sum(positive_part(a0 - b0) + positive_part(a1 - b1));
+            p_sum[s] += a0 + a1;
+            q_sum[s] += b0 + b1;
+            masses.signs |= ((Bits32V)a0 | (Bits32V)a1) | ((Bits32V)b0 | (Bits32V)b1);
         }
-        double weight = total(sum0 + sum1);
-        double p_mass = total(p0 + p1), q_mass = total(q0 + q1);
-        for (; i < size; ++i) {
-            const double difference = static_cast<double>(p[i]) - static_cast<double>(q[i]);
+    }
+    for (int s = 0; s < kStreams; ++s) {
+        double weight = total(sums[s]);
+        masses.p_tail += total(p_sum[s]);
+        masses.q_tail += total(q_sum[s]);
+        for (int j = i; j < size; ++j) {
+            const float a = p[s * gap + j], b = q[s * gap + j];
+            const double difference = static_cast<double>(a) - static_cast<double>(b);
             weight += difference > 0 ? difference : 0;
-            p_mass += p[i];
-            q_mass += q[i];
-            tail_sign |= p[i] < 0 || q[i] < 0;
+            masses.p_tail += a;
+            masses.q_tail += b;
+            masses.sign_tail |= a < 0 || b < 0;
         }
-        *weights++ = weight;
-        check.p_mass += p_mass;
-        check.q_mass += q_mass;
-        p += size;
-        q += size;
+        weights[s * weight_gap] = weight;
     }
-    check.sign |= tail_sign || any_sign(signs);
 }
 
-void residual_float64(const double* p, const double* q, std::int64_t n, double* weights,
-                      RowCheck& check) {
-    Bits64V signs = {};
-    bool tail_sign = false;
-    DoubleV p0 = {}, p1 = {}, q0 = {}, q1 = {};
-    for (std::int64_t start = 0; start < n; start += kBlock) {
-        const int size = static_cast<int>(n - start < kBlock ? n - start : kBlock);
-        DoubleV sum0 = {}, sum1 = {};
-        int i = 0;
-        for (; i + 2 * kDoubles <= size; i += 2 * kDoubles) {
-            __builtin_prefetch(reinterpret_cast<const char*>(p + i) + kPrefetchBytes);
-            __builtin_prefetch(reinterpret_cast<const char*>(q + i) + kPrefetchBytes);
-            const auto a0 = load_vector<DoubleV>(p + i), b0 = load_vector<DoubleV>(q + i);
-            const auto a1 = load_vector<DoubleV>(p + i + kDoubles);
-            const auto b1 = load_vector<DoubleV>(q + i + kDoubles);
-            sum0 += positive_part(a0 - b0);
-            sum1 += positive_part(a1 - b1);
-            p0 += a0;
-            p1 += a1;
-            q0 += b0;
-            q1 += b1;
-            signs |= ((Bits64V)a0 | (Bits64V)a1) | ((Bits64V)b0 | (Bits64V)b1);
+template <int kStreams>
+DRAFTPROOF_INLINE void residual_block(const double* p, const double* q, std::int64_t gap, int size,
+                                      double* weights, std::int64_t weight_gap, Masses64& masses) {
+    DoubleV sums[kStreams] = {};
+    int i = 0;
+    for (; i + kDoubles <= size; i += kDoubles) {
+        for (int s = 0; s < kStreams; ++s) {
+            const auto a = load_vector<DoubleV>(p + s * gap + i);
+            const auto b = load_vector<DoubleV>(q + s * gap + i);
+            sums[s] += positive_part(a - b);
+            masses.p += a;
+            masses.q += b;
+            masses.signs |= (Bits64V)a | (Bits64V)b;
         }
-        double weight = total(sum0 + sum1);
-        for (; i < size; ++i) {
-            const double difference = p[i] - q[i];
-            weight += difference > 0 ? difference : 0;
-            check.p_mass += p[i];
-            check.q_mass += q[i];
-            tail_sign |= p[i] < 0 || q[i] < 0;
-        }
-        *weights++ = weight;
-        p += size;
-        q += size;
     }
-    check.p_mass += total(p0 + p1);
-    check.q_mass += total(q0 + q1);
-    check.sign |= tail_sign || any_sign(signs);
+    for (int s = 0; s < kStreams; ++s) {
+        double weight = total(sums[s]);
+        for (int j = i; j < size; ++j) {
+            const double a = p[s * gap + j], b = q[s * gap + j];
+            weight += a - b > 0 ? a - b : 0;
+            masses.p_tail += a;
+            masses.q_tail += b;
+            masses.sign_tail |= a < 0 || b < 0;
+        }
+        weights[s * weight_gap] = weight;
+    }
 }
 
-void plain_float32(const float* p, std::int64_t n, double* weights, RowCheck& check) {
-    Bits32V signs = {};
-    bool tail_sign = false;
-    for (std::int64_t start = 0; start < n; start += kBlock) {
-        const int size = static_cast<int>(n - start < kBlock ? n - start : kBlock);
-        DoubleV sum0 = {}, sum1 = {}, sum2 = {}, sum3 = {};
-        int i = 0;
-        for (; i + 2 * kFloats <= size; i += 2 * kFloats) {
-            __builtin_prefetch(reinterpret_cast<const char*>(p + i) + kPrefetchBytes);
-            sum0 += widen(load_vector<HalfV>(p + i));
-            sum1 += widen(load_vector<HalfV>(p + i + kFloats / 2));
-            sum2 += widen(load_vector<HalfV>(p + i + kFloats));
-            sum3 += widen(load_vector<HalfV>(p + i + kFloats + kFloats / 2));
-            signs |= load_vector<Bits32V>(p + i) | load_vector<Bits32V>(p + i + kFloats);
+template <int kStreams>
+DRAFTPROOF_INLINE void plain_block(const float* p, std::int64_t gap, int size, double* weights,
+                                   std::int64_t weight_gap, Masses32& masses) {
+    DoubleV sums[2 * kStreams] = {};
+    int i = 0;
+    for (; i + kFloats <= size; i += kFloats) {
+        for (int s = 0; s < kStreams; ++s) {
+            const float* at = p + s * gap + i;
+            sums[2 * s] += widen(load_vector<HalfV>(at));
+            sums[2 * s + 1] += widen(load_vector<HalfV>(at + kFloats / 2));
+            masses.signs |= load_vector<Bits32V>(at);
         }
-        double weight = total((sum0 + sum1) + (sum2 + sum3));
-        for (; i < size; ++i) {
-            weight += p[i];
-            tail_sign |= p[i] < 0;
-        }
-        *weights++ = weight;
-        check.p_mass += weight;
-        p += size;
     }
-    check.sign |= tail_sign || any_sign(signs);
+    for (int s = 0; s < kStreams; ++s) {
+        double weight = total(sums[2 * s] + sums[2 * s + 1]);
+        for (int j = i; j < size; ++j) {
+            weight += p[s * gap + j];
+            masses.sign_tail |= p[s * gap + j] < 0;
+        }
+        masses.p_tail += weight;
+        weights[s * weight_gap] = weight;
+    }
 }
 
-void plain_float64(const double* p, std::int64_t n, double* weights, RowCheck& check) {
-    Bits64V signs = {};
-    bool tail_sign = false;
-    for (std::int64_t start = 0; start < n; start += kBlock) {
-        const int size = static_cast<int>(n - start < kBlock ? n - start : kBlock);
-        DoubleV sum0 = {}, sum1 = {};
-        int i = 0;
-        for (; i + 2 * kDoubles <= size; i += 2 * kDoubles) {
-            __builtin_prefetch(reinterpret_cast<const char*>(p + i) + kPrefetchBytes);
-            sum0 += load_vector<DoubleV>(p + i);
-            sum1 += load_vector<DoubleV>(p + i + kDoubles);
-            signs |= load_vector<Bits64V>(p + i) | load_vector<Bits64V>(p + i + kDoubles);
+template <int kStreams>
+DRAFTPROOF_INLINE void plain_block(const double* p, std::int64_t gap, int size, double* weights,
+                                   std::int64_t weight_gap, Masses64& masses) {
+    DoubleV sums[2 * kStreams] = {};
+    int i = 0;
+    for (; i + 2 * kDoubles <= size; i += 2 * kDoubles) {
+        for (int s = 0; s < kStreams; ++s) {
+            const double* at = p + s * gap + i;
+            sums[2 * s] += load_vector<DoubleV>(at);
+            sums[2 * s + 1] += load_vector<DoubleV>(at + kDoubles);
+            masses.signs |= load_vector<Bits64V>(at) | load_vector<Bits64V>(at + kDoubles);
         }
-        double weight = total(sum0 + sum1);
-        for (; i < size; ++i) {
-            weight += p[i];
-            tail_sign |= p[i] < 0;
-        }
-        *weights++ = weight;
-        check.p_mass += weight;
-        p += size;
     }
-    check.sign |= tail_sign || any_sign(signs);
+    for (int s = 0; s < kStreams; ++s) {
+        double weight = total(sums[2 * s] + sums[2 * s + 1]);
+        for (int j = i; j < size; ++j) {
+            weight += p[s * gap + j];
+            masses.sign_tail |= p[s * gap + j] < 0;
+        }
+        masses.p_tail += weight;
+        weights[s * weight_gap] = weight;
+    }
+}
+
+// Visit the blocks of n numbers: the two halves of the full blocks side by side, then the rest.
+template <typename TwoBlocks, typename OneBlock>
+DRAFTPROOF_INLINE void visit_blocks(std::int64_t n, TwoBlocks two, OneBlock one) {
+    const std::int64_t half = n / kBlock / 2;
+    for (std::int64_t j = 0; j < half; ++j) two(j, half);
+    for (std::int64_t j = 2 * half; j * kBlock < n; ++j) {
+        const std::int64_t left = n - j * kBlock;
+        one(j, static_cast<int>(left < kBlock ? left : kBlock));
+    }
+}
+
+template <typename T, typename Total>
+DRAFTPROOF_INLINE void residual(const T* p, const T* q, std::int64_t n, double* weights,
+                                RowCheck& check) {
+    Total masses;
+    visit_blocks(
+        n,
+        [&](std::int64_t j, std::int64_t half) __attribute__((always_inline)) {
+            residual_block<2>(p + j * kBlock, q + j * kBlock, half * kBlock, kBlock, weights + j,
+                              half, masses);
+        },
+        [&](std::int64_t j, int size) __attribute__((always_inline)) {
+            residual_block<1>(p + j * kBlock, q + j * kBlock, 0, size, weights + j, 0, masses);
+        });
+    masses.add_to(check);
+}
+
+template <typename T, typename Total>
+DRAFTPROOF_INLINE void plain(const T* p, std::int64_t n, double* weights, RowCheck& check) {
+    Total masses;
+    visit_blocks(
+        n,
+        [&](std::int64_t j, std::int64_t half) __attribute__((always_inline)) {
+            plain_block<2>(p + j * kBlock, half * kBlock, kBlock, weights + j, half, masses);
+        },
+        [&](std::int64_t j, int size) __attribute__((always_inline)) {
+            plain_block<1>(p + j * kBlock, 0, size, weights + j, 0, masses);
+        });
+    masses.add_to(check);
+}
+
+static void residual_float32(const float* p, const float* q, std::int64_t n, double* weights,
+                             RowCheck& check) {
+    residual<float, Masses32>(p, q, n, weights, check);
+}
+static void residual_float64(const double* p, const double* q, std::int64_t n, double* weights,
+                             RowCheck& check) {
+    residual<double, Masses64>(p, q, n, weights, check);
+}
+static void plain_float32(const float* p, std::int64_t n, double* weights, RowCheck& check) {
+    plain<float, Masses32>(p, n, weights, check);
+}
+static void plain_float64(const double* p, std::int64_t n, double* weights, RowCheck& check) {
+    plain<double, Masses64>(p, n, weights, check);
 }
 
 template <typename V, typename T>
@@ -235,8 +281,8 @@ DRAFTPROOF_INLINE T largest(const T* x, std::int64_t n) {
     return best;
 }
 
-float largest_float32(const float* x, std::int64_t n) { return largest<FloatV>(x, n); }
-double largest_float64(const double* x, std::int64_t n) { return largest<DoubleV>(x, n); }
+static float largest_float32(const float* x, std::int64_t n) { return largest<FloatV>(x, n); }
+static double largest_float64(const double* x, std::int64_t n) { return largest<DoubleV>(x, n); }
 
 constexpr RowSums kRowSums = {residual_float32, residual_float64, plain_float32,
                               plain_float64,    largest_float32,  largest_float64};
