@@ -1,5 +1,6 @@
 import pytest
 
+from draftproof.proof.verdict import ScorecardRow
 from draftproof.report.summary import bound, decisive, facts, headline, place, plural
 from tests.report.verdicts import ALL, BROKEN, EXACT, LOSSY, NOTE, broken, rejected, verdict
 
@@ -56,6 +57,11 @@ def test_power_names_the_survivors():
 
 def test_equal_notes_are_said_once():
     assert fact(verdict(findings=(NOTE, NOTE)), "notes") == NOTE.message
+
+
+def test_a_note_that_is_a_row_of_the_scorecard_is_not_repeated():
+    row = ScorecardRow("seeds", "failed", NOTE.message)
+    assert "notes" not in dict(facts(verdict(scorecard=(row,)).to_dict()))
 
 
 def test_the_false_alarm_budget_adds_up():

@@ -86,7 +86,7 @@ class ScorecardRow:
 
     Attributes:
         name: what is graded, for instance "residual".
-        result: "pass", "fail" or "not examined".
+        result: "passed", "failed" or "not applicable".
         message: one sentence with the numbers.
     """
 

@@ -17,7 +17,7 @@ from draftproof.report.summary import Json, decisive, facts, headline, place, pl
 __all__ = ["card_text", "print_card"]
 
 _STYLES = {"not rejected": "green", "rejected": "red", "broken": "red", "inconclusive": "yellow"}
-_RESULT_STYLES = {"pass": "green", "fail": "bold red"}
+_RESULT_STYLES = {"passed": "green", "failed": "bold red"}
 _MOST_CELLS = 5
 
 

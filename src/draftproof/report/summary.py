@@ -135,8 +135,10 @@ def _efficiency(efficiency: Mapping[str, float]) -> str:
 
 
 def _notes(verdict: Json) -> list[str]:
+    """Return what is worth a note, once each; the scorecard's rows stand in the scorecard."""
+    graded = {row["message"] for row in verdict["scorecard"]}
     messages = (f["message"] for f in verdict["findings"] if f["outcome"] == "note")
-    return list(dict.fromkeys(messages))
+    return [message for message in dict.fromkeys(messages) if message not in graded]
 
 
 def _one_line(text: str) -> str:
