@@ -274,7 +274,12 @@ def test_mutants_are_listed(monkeypatch):
     row = {"name": "accept always", "kind": "lossy", "total_variation": 0.34375, "seen": "row",
            "public": "x #1", "does": "Accepts every draft", "note": ""}  # fmt: skip
     rows = [row, {**row, "name": "unseen", "total_variation": None}]
-    monkeypatch.setattr("draftproof.proof.mutants.table", lambda: rows)
+
+    def table():
+        print("a subject prints")
+        return rows
+
+    monkeypatch.setattr("draftproof.proof.mutants.table", table)
     result = run("mutants")
     assert result.exit_code == 0
     assert "accept always lossy" in " ".join(result.stdout.split())

@@ -9,7 +9,7 @@ import enum
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -189,7 +189,9 @@ def mutants(as_json: AsJson = False) -> None:
     """List the wrong verifiers that the judge must reject, and what catches each."""
     from draftproof.proof.mutants import table
 
-    _show(table(), as_json, ("name", "kind", "total_variation", "seen", "public", "does"))
+    with redirect_stdout(None):  # one of them prints, and computing a distance runs it
+        rows = table()
+    _show(rows, as_json, ("name", "kind", "total_variation", "seen", "public", "does"))
 
 
 @app.command()
