@@ -16,7 +16,6 @@ import pytest
 from draftproof import (
     RULES,
     BackendUnavailableError,
-    RowStatus,
     SparseProbs,
     VerifyResult,
     available_backends,
@@ -570,55 +569,6 @@ def test_offsets_that_do_not_fit_are_refused(offsets, complaint):
         verify_packed([0, 1, 2], None, p, rng=np.random.default_rng(0), **offsets)
 
 
-# Other vocabularies
-
-
-def test_a_narrow_law_needs_permission(case_of):
-    case = case_of(3, 2, 8, ragged=False)
-    p = np.pad(case.p, ((0, 0), (0, 0), (0, 3)))
-    with pytest.raises(ValueError, match=r"draft_probs.*8.*11.*allow_narrow_draft"):
-        verify(case.ids, case.q, p, None, np.random.default_rng(0))
-
-
-@pytest.mark.parametrize("permission", [{}, {"allow_narrow_draft": True}])
-def test_a_wide_law_is_refused(case_of, permission):
-    case = case_of(3, 2, 8, ragged=False)
-    with pytest.raises(ValueError, match="draft_probs"):
-        verify(case.ids, case.q, case.p[..., :5], None, np.random.default_rng(0), **permission)
-
-
-def test_a_draft_outside_a_narrow_law_has_q_zero(backend):
-    """It cannot have come from q: accepted iff p(x) > 0, and refused by validate="full"."""
-    q, p = [0.5, 0.5], [0.25, 0.5, 0.25, 0.0]
-    arguments = ([[2], [3]], [[q]] * 2, [[p, p]] * 2)
-    options = {"allow_narrow_draft": True, "backend": backend, "on_bad_row": "status"}
-    uniforms = ([[0.99]] * 2, [0.5] * 2)
-    result = verify(*arguments, uniforms=uniforms, **options)
-    assert result.num_accepted.tolist() == [1, 0]
-    full = verify(*arguments, uniforms=uniforms, validate="full", **options)
-    assert full.num_emitted.tolist() == [0, 0]
-    assert full.status.tolist() == [RowStatus.DRAFT_ZERO] * 2
-
-
-def test_the_targets_mass_on_absent_ids_stays_reachable(backend):
-    q, p = [0.5, 0.5], [0.25, 0.25, 0.0, 0.5]
-    arguments = ([[0]], [[q]], [[p, p]], None)
-    options = {"allow_narrow_draft": True, "backend": backend}
-    for u in (0.0, 0.5, np.nextafter(1, 0)):
-        result = verify(*arguments, uniforms=([[0.75]], [u]), **options)
-        assert result.to_lists() == [[3]]
-
-
-def test_a_map_translates_drafts_and_columns_together(backend):
-    id_map = [4, 0, 3]
-    q, p = [0.5, 0.25, 0.25], [0.25, 0.25, 0.0, 0.25, 0.25]
-    arguments = ([[0], [1], [2]], [[q]] * 3, [[p, p]] * 3)
-    options = {"draft_to_target": id_map, "backend": backend}
-    result = verify(*arguments, uniforms=([[0.75], [0.75], [0.75]], [0.3] * 3), **options)
-    # Draft id 0 is token 4, with ratio 1/2: rejected, and only token 1 is left in the residual.
-    assert result.to_lists() == [[1], [0, 1], [3, 1]]
-
-
 def test_a_sparse_law_is_mapped_as_well(backend, case):
     id_map = np.random.default_rng(0).permutation(11)
     listed = np.broadcast_to(np.arange(11), case.q.shape)
@@ -626,20 +576,3 @@ def test_a_sparse_law_is_mapped_as_well(backend, case):
     expected = verify(*case, **options)
     sparse = SparseProbs(listed, case.q)
     assert_same(verify(case.ids, sparse, case.p, case.num_draft, **options), expected)
-
-
-@pytest.mark.parametrize(
-    ("id_map", "complaint"),
-    [
-        ([0, 1, 5], "draft id 2: found 5"),
-        ([0, -1, 2], "draft id 1: found -1"),
-        ([0, 1, 1], "target id 1"),
-        ([0, 1], "draft_probs"),
-        ([0, 1, 2, 3], "draft_probs"),
-    ],
-)
-def test_a_map_that_is_none_is_refused(id_map, complaint):
-    p = np.full((1, 2, 5), 0.2)
-    q = np.full((1, 1, 3), 1 / 3)
-    with pytest.raises(ValueError, match=complaint):
-        verify([[0]], q, p, None, np.random.default_rng(0), draft_to_target=id_map)
