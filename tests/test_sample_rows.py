@@ -114,7 +114,7 @@ def test_a_bad_row_is_named_or_gets_minus_one(backend):
     rows = np.full((3, 4), 0.25)
     rows[1, 2] = np.nan
     u = [0.3, 0.3, 0.9]
-    with pytest.raises(BadRowError, match="^dist at row 1.*token 2: found nan"):
+    with pytest.raises(BadRowError, match=r"^dist at row 1.*token 2: found nan"):
         sample_rows(rows, uniforms=u, backend=backend)
     tokens = sample_rows(rows, uniforms=u, on_bad_row="status", backend=backend)
     assert tokens.tolist() == [1, -1, 3]
@@ -122,7 +122,7 @@ def test_a_bad_row_is_named_or_gets_minus_one(backend):
 
 @pytest.mark.parametrize("dist", [np.zeros(3), np.zeros((2, 2, 2)), np.zeros((2, 0))])
 def test_a_wrong_shape_is_refused(dist):
-    with pytest.raises(ValueError, match="^dist"):
+    with pytest.raises(ValueError, match=r"^dist"):
         sample_rows(dist, np.random.default_rng(0))
 
 
