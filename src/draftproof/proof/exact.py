@@ -31,6 +31,7 @@ __all__ = [
     "oracle_two_call_law",
     "rounding_error",
     "rule_law",
+    "sampled_rows",
 ]
 
 Rule = Callable[..., Emission]
@@ -158,7 +159,7 @@ def oracle_law(
         NotDrivable, ContractBroken: see `exact_law`.
     """
     K = num_draft if max_draft is None else max_draft
-    draft = _sampled(subject, world)
+    draft = sampled_rows(subject, world)
 
     def program(path: Path) -> tuple[Text, ...]:
         drafts = _draw_drafts(path, draft, world, (), num_draft)
@@ -181,7 +182,7 @@ def oracle_pair_law(
         other give the product of their laws.
     """
     K = max(num_draft) if max_draft is None else max_draft
-    laws = [_sampled(subject, world) for world in worlds]
+    laws = [sampled_rows(subject, world) for world in worlds]
 
     def program(path: Path) -> tuple[Text, ...]:
         rows = [
@@ -196,7 +197,7 @@ def oracle_pair_law(
 def oracle_two_call_law(
     subject: Subject,
     world: World,
-    num_draft: int,
+    num_draft: tuple[int, int],
     max_draft: int | None = None,
     max_paths: int = MAX_PATHS,
 ) -> Enumeration:
@@ -205,21 +206,26 @@ def oracle_two_call_law(
     Both get the same generator. A subject that reuses uniforms of its first call is right in each
     call and wrong in the law of both.
 
+    Args:
+        subject, world, max_paths: see `oracle_law`.
+        num_draft: g of either round.
+        max_draft: K of both calls, the longer g if left out.
+
     Returns:
-        The law of ``2 * (num_draft + 1)`` tokens.
+        The law of as many tokens as two rounds can emit.
     """
-    K = num_draft if max_draft is None else max_draft
-    draft = _sampled(subject, world)
+    K = max(num_draft) if max_draft is None else max_draft
+    draft = sampled_rows(subject, world)
 
     def program(path: Path) -> tuple[Text, ...]:
         rng = OracleGenerator()
         text: Text = ()
-        for _ in range(2):
-            drafts = _draw_drafts(path, draft, world, text, num_draft)
+        for g in num_draft:
+            drafts = _draw_drafts(path, draft, world, text, g)
             text += _call(subject, rng, [(world, text, drafts)], K)[0]
         return (text,)
 
-    return _rounded_collect(program, (world,), (2 * (num_draft + 1),), max_paths)
+    return _rounded_collect(program, (world,), (sum(num_draft) + 2,), max_paths)
 
 
 def rounding_error(world: World, length: int) -> float:
@@ -234,8 +240,8 @@ def rounding_error(world: World, length: int) -> float:
     return length * V * (V + ROUNDINGS) * 2.0**-53
 
 
-def _sampled(subject: Subject, world: World) -> Sequence[Row]:
-    """The laws that drafts are really drawn from, by state."""
+def sampled_rows(subject: Subject, world: World) -> Sequence[Row]:
+    """Return the laws that drafts are really drawn from, by state."""
     if subject.sampled_law is None:
         return world.draft
     return [tuple(map(Fraction, subject.sampled_law(row))) for row in world.draft]

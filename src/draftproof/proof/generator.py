@@ -11,6 +11,9 @@ __all__ = ["DrivenGenerator", "NotDrivable"]
 
 Shape = tuple[int, ...]
 
+_UNUSED = np.random.PCG64(0)
+"""What NumPy asks for; nothing is ever drawn from it."""
+
 
 class NotDrivable(Exception):  # noqa: N818 (no error: another instrument has to judge)
     """The instrument does not fit this subject, which says nothing about the subject's law."""
@@ -30,7 +33,7 @@ class DrivenGenerator(np.random.Generator):
     refusal: str | None = None
 
     def __init__(self) -> None:
-        super().__init__(np.random.PCG64(0))
+        super().__init__(_UNUSED)
 
     def draw(self, shape: Shape) -> Any:
         """Return an array of uniforms; a subclass's part."""

@@ -97,14 +97,22 @@ class World:
         """The joint law of the target's first tokens: what every lossless rule has to give."""
         return complete([((), Fraction(1))], self, length)
 
-    def draft_paths(self, num_draft: int) -> Iterator[tuple[Text, Fraction]]:
-        """Yield every chain of drafts of positive probability, with its probability, in order."""
+    def draft_paths(
+        self, num_draft: int, draft: Sequence[Row] | None = None
+    ) -> Iterator[tuple[Text, Fraction]]:
+        """Yield every chain of drafts of positive probability, with its probability, in order.
+
+        Args:
+            num_draft: g.
+            draft: the rows that drafts are drawn from, if not the world's.
+        """
+        rows = self.draft if draft is None else draft
         paths: list[tuple[Text, Fraction]] = [((), Fraction(1))]
         for _ in range(num_draft):
             paths = [
                 ((*path, token), weight * q)
                 for path, weight in paths
-                for token, q in enumerate(self.draft[self.row(path)])
+                for token, q in enumerate(rows[self.row(path)])
                 if q
             ]
         yield from paths
