@@ -22,7 +22,8 @@ SHARES: Mapping[str, Fraction] = MappingProxyType(
         "calls": Fraction(1, 16),
         "seeds": Fraction(1, 16),
         "no-drafts": Fraction(1, 16),
-        "different-seeds": Fraction(1, 16),
+        "equal-laws": Fraction(1, 32),
+        "different-seeds": Fraction(1, 32),
     }
 )
 """By check, of a whole of 1. A check splits its share evenly over the tables it looks at."""

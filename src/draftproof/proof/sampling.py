@@ -176,6 +176,14 @@ class Experiment:
             law[(slice(world.vocabulary),) * self.length] = exact
         return laws.reshape(len(self.worlds), -1)
 
+    def batch(self, num_draft: Array, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+        """Draft the first round: (draft_token_ids, draft_probs, target_probs) of one call.
+
+        The drafts depend on ``rng`` and not on ``extra`` or ``padding``.
+        """
+        base, state = self._starts(len(num_draft))
+        return self._arguments(state, base, num_draft, rng)
+
     def make(
         self,
         verify: Verify,
@@ -196,9 +204,7 @@ class Experiment:
         Returns:
             The number of each text's cell.
         """
-        world = np.arange(rows) % len(self.worlds)
-        base = world * self.vocabulary
-        state = base + np.array([world.start for world in self.worlds])[world]
+        base, state = self._starts(rows)
         cells, made = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
         while (made < self.length).any():
             active = np.arange(rows) if self.in_place else np.flatnonzero(made < self.length)
@@ -214,6 +220,12 @@ class Experiment:
                 pairs = num_draft * emitted.shape[1] + num_emitted
                 emitted += np.bincount(pairs, minlength=emitted.size).reshape(emitted.shape)
         return cells
+
+    def _starts(self, rows: int) -> tuple[Array, Array]:
+        """The first state of each row's world, and the state that its text starts in."""
+        world = np.arange(rows) % len(self.worlds)
+        base = world * self.vocabulary
+        return base, base + np.array([world.start for world in self.worlds])[world]
 
     def _append(self, cells: Array, done: Array, token_ids: Array, num_emitted: Array) -> Array:
         for column in range(int(num_emitted.max())):

@@ -58,7 +58,7 @@ ROWS = 256
 def check_joint(subject: Subject, plan: Plan) -> Iterator[Finding]:
     """The joint law of three tokens over several rounds, in each world of the plan."""
     size = share(plan.false_alarm, "joint") / len(plan.worlds)
-    deadline = _deadline(plan)
+    deadline = deadline_of(plan)
     for place, name in enumerate(plan.worlds):
         visible = plan.visible * (1 if place < MAIN_WORLDS else COARSE)
         experiment = _experiment(subject, WORLDS[name])
@@ -69,11 +69,11 @@ def check_joint(subject: Subject, plan: Plan) -> Iterator[Finding]:
 def check_ragged(subject: Subject, plan: Plan) -> Iterator[Finding]:
     """Rows of any length and of three laws in one batch, with each kind of padding behind them."""
     size = share(plan.false_alarm, "ragged") / len(Padding)
-    deadline = _deadline(plan)
+    deadline = deadline_of(plan)
     worlds = (WORLDS["L4"], WORLDS["L357"], replace(WORLDS["L4"], name="L4 from 2", start=2))
     rows = replace(_experiment(subject, *worlds), extra=2, lengths=ragged)
     for padding in Padding:
-        visible = _coarse(plan, 2 if padding is Padding.STALE else 4)
+        visible = coarse(plan, 2 if padding is Padding.STALE else 4)
         how = f" in ragged rows, padded with {padding.value}"
         experiment = replace(rows, padding=padding)
         sampler = Sampler(subject, experiment, plan.seed, f"ragged {padding.name}")
@@ -86,7 +86,7 @@ def check_rounds(subject: Subject, plan: Plan) -> Iterator[Finding]:
     experiment = replace(rows, longest=1, lengths=always, in_place=True)
     sampler = Sampler(subject, experiment, plan.seed, "rounds")
     size, how = share(plan.false_alarm, "rounds"), " by rounds of one draft, each row in its place"
-    yield from Trial("rounds", plan, _coarse(plan, 2), size, _deadline(plan), how).run(sampler)
+    yield from Trial("rounds", plan, coarse(plan, 2), size, deadline_of(plan), how).run(sampler)
 
 
 def check_rows(subject: Subject, plan: Plan) -> Iterator[Finding]:
@@ -118,7 +118,7 @@ def _check_pairs(
     experiment = replace(rows, length=2, longest=2, lengths=always, in_place=True)
     sampler = PairSampler(subject, experiment, pairings, ROWS, plan.seed, check, reseed)
     size = share(plan.false_alarm, check) / 2
-    yield from Trial(check, plan, _coarse(plan, 4), size, _deadline(plan)).run(sampler)
+    yield from Trial(check, plan, coarse(plan, 4), size, deadline_of(plan)).run(sampler)
     yield _dispersion(check, sampler, size)
 
 
@@ -248,10 +248,10 @@ def _experiment(subject: Subject, *worlds: World) -> Experiment:
     return Experiment(worlds, sampled_law=subject.sampled_law)
 
 
-def _coarse(plan: Plan, factor: float) -> float:
+def coarse(plan: Plan, factor: float) -> float:
     """The total variation to be seen where faults are gross, or show in the main worlds too."""
     return max(factor * plan.visible, 0.01 * factor)
 
 
-def _deadline(plan: Plan) -> float:
+def deadline_of(plan: Plan) -> float:
     return time.monotonic() + PATIENCE * plan.timeout
