@@ -197,7 +197,7 @@ def oracle_pair_law(
 def oracle_two_call_law(
     subject: Subject,
     world: World,
-    num_draft: tuple[int, int],
+    num_draft: int | tuple[int, int],
     max_draft: int | None = None,
     max_paths: int = MAX_PATHS,
 ) -> Enumeration:
@@ -208,24 +208,25 @@ def oracle_two_call_law(
 
     Args:
         subject, world, max_paths: see `oracle_law`.
-        num_draft: g of either round.
+        num_draft: g of both rounds, or of either.
         max_draft: K of both calls, the longer g if left out.
 
     Returns:
         The law of as many tokens as two rounds can emit.
     """
-    K = max(num_draft) if max_draft is None else max_draft
+    rounds = (num_draft, num_draft) if isinstance(num_draft, int) else num_draft
+    K = max(rounds) if max_draft is None else max_draft
     draft = sampled_rows(subject, world)
 
     def program(path: Path) -> tuple[Text, ...]:
         rng = OracleGenerator()
         text: Text = ()
-        for g in num_draft:
+        for g in rounds:
             drafts = _draw_drafts(path, draft, world, text, g)
             text += _call(subject, rng, [(world, text, drafts)], K)[0]
         return (text,)
 
-    return _rounded_collect(program, (world,), (sum(num_draft) + 2,), max_paths)
+    return _rounded_collect(program, (world,), (sum(rounds) + 2,), max_paths)
 
 
 def rounding_error(world: World, length: int) -> float:

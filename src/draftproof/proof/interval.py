@@ -104,6 +104,11 @@ class Path:
         known.low = threshold
         return False
 
+    def interval(self, uniform: Uniform) -> tuple[Fraction, Fraction]:
+        """What is known of a uniform by now: that it lies in [low, high)."""
+        known = self._intervals.get(uniform.key, _Interval(0))
+        return Fraction(*known.low), Fraction(*known.high)
+
     def refuse(self, what: str) -> NotDrivable:
         """Remember the refusal, and return the exception to raise."""
         self.refusal = self.refusal or what
