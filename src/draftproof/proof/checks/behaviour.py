@@ -8,6 +8,7 @@ ContractBroken for a malformed output or an input that was written to.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from draftproof.proof.budget import share
 from draftproof.proof.checks.invariance import check_invariance
-from draftproof.proof.checks.sampled import Trial, coarse, deadline_of
+from draftproof.proof.checks.sampled import Trial, coarse, deadline_of, experiment_of
 from draftproof.proof.examination import Check
 from draftproof.proof.finding import Cell, Finding, Grade, Outcome
 from draftproof.proof.fresh import first_call
@@ -103,15 +104,14 @@ def check_no_drafts(subject: Subject, plan: Plan) -> Iterator[Finding]:
     """Without drafts a row is one sample of the target, whether K is 0 or all is padding."""
     size, visible = share(plan.false_alarm, "no-drafts") / 2, coarse(plan, 4)
     for extra, how in ((0, ", K = 0"), (LONGEST, ", no drafts but padding")):
-        experiment = Experiment((WORLDS["L4"],), length=2, longest=0, extra=extra)
+        experiment = replace(experiment_of(subject, "L4"), length=2, longest=0, extra=extra)
         sampler = Sampler(subject, experiment, plan.seed, f"no-drafts {extra}")
         yield from Trial("no-drafts", plan, visible, size, deadline_of(plan), how).run(sampler)
 
 
 def check_equal_laws(subject: Subject, plan: Plan) -> Iterator[Finding]:
     """P = q: the law stays right; a rule that accepts every draft is as efficient as it can be."""
-    experiment = Experiment((WORLDS["equal"],))
-    sampler = Sampler(subject, experiment, plan.seed, "equal-laws")
+    sampler = Sampler(subject, experiment_of(subject, "equal"), plan.seed, "equal-laws")
     size = share(plan.false_alarm, "equal-laws")
     trial = Trial("equal-laws", plan, coarse(plan, 4), size, deadline_of(plan), " where p = q")
     yield from trial.run(sampler)

@@ -62,7 +62,7 @@ class RowNoise(DrivenGenerator):
             for column in range(width)
         ]
         uniforms = np.array(columns).reshape(*rest, B)
-        return np.asarray(np.moveaxis(uniforms, -1, axes[0]))
+        return np.ascontiguousarray(np.moveaxis(uniforms, -1, axes[0]))
 
     def narrow(self, uniforms: Array) -> Array:
         """Cut to 24 bits, as NumPy's uniforms of that type have."""

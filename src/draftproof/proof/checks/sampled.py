@@ -61,7 +61,7 @@ def check_joint(subject: Subject, plan: Plan) -> Iterator[Finding]:
     deadline = deadline_of(plan)
     for place, name in enumerate(plan.worlds):
         visible = plan.visible * (1 if place < MAIN_WORLDS else COARSE)
-        experiment = _experiment(subject, WORLDS[name])
+        experiment = experiment_of(subject, name)
         sampler = Sampler(subject, experiment, plan.seed, f"joint {name}")
         yield from Trial("joint", plan, visible, size, deadline).run(sampler)
 
@@ -70,8 +70,8 @@ def check_ragged(subject: Subject, plan: Plan) -> Iterator[Finding]:
     """Rows of any length and of three laws in one batch, with each kind of padding behind them."""
     size = share(plan.false_alarm, "ragged") / len(Padding)
     deadline = deadline_of(plan)
-    worlds = (WORLDS["L4"], WORLDS["L357"], replace(WORLDS["L4"], name="L4 from 2", start=2))
-    rows = replace(_experiment(subject, *worlds), extra=2, lengths=ragged)
+    other_start = replace(WORLDS["L4"], name="L4 from 2", start=2)
+    rows = replace(experiment_of(subject, "L4", "L357", other_start), extra=2, lengths=ragged)
     for padding in Padding:
         visible = coarse(plan, 2 if padding is Padding.STALE else 4)
         how = f" in ragged rows, padded with {padding.value}"
@@ -82,7 +82,7 @@ def check_ragged(subject: Subject, plan: Plan) -> Iterator[Finding]:
 
 def check_rounds(subject: Subject, plan: Plan) -> Iterator[Finding]:
     """Rows that keep their place from round to round, so that noise of an old round shows."""
-    rows = _experiment(subject, WORLDS["L4"])
+    rows = experiment_of(subject, "L4")
     experiment = replace(rows, longest=1, lengths=always, in_place=True)
     sampler = Sampler(subject, experiment, plan.seed, "rounds")
     size, how = share(plan.false_alarm, "rounds"), " by rounds of one draft, each row in its place"
@@ -114,7 +114,7 @@ def _check_pairs(
     *,
     reseed: bool = False,
 ) -> Iterator[Finding]:
-    rows = _experiment(subject, WORLDS["L4"])
+    rows = experiment_of(subject, "L4")
     experiment = replace(rows, length=2, longest=2, lengths=always, in_place=True)
     sampler = PairSampler(subject, experiment, pairings, ROWS, plan.seed, check, reseed)
     size = share(plan.false_alarm, check) / 2
@@ -244,8 +244,10 @@ class Trial:
         return made
 
 
-def _experiment(subject: Subject, *worlds: World) -> Experiment:
-    return Experiment(worlds, sampled_law=subject.sampled_law)
+def experiment_of(subject: Subject, *worlds: str | World) -> Experiment:
+    """The usual experiment in these worlds, with the drafts that belong to the subject."""
+    found = tuple(WORLDS[world] if isinstance(world, str) else world for world in worlds)
+    return Experiment(found, sampled_law=subject.sampled_law)
 
 
 def coarse(plan: Plan, factor: float) -> float:
