@@ -1,6 +1,6 @@
 """The compiled kernels; see ``kernels/csrc/binding.cpp``. Arrays are trusted, never copied."""
 
-from collections.abc import Buffer
+from typing_extensions import Buffer
 
 def verify_chain(
     draft_token_ids: Buffer,

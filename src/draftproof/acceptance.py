@@ -223,7 +223,7 @@ def cut_at_eos(result: tuple[IntArray, IntArray], eos_token_ids: int | Iterable[
     """
     token_ids, num_emitted = result
     ids = list(eos_token_ids) if isinstance(eos_token_ids, Iterable) else [eos_token_ids]
-    matches = [token_ids == token for token in as_integers("eos_token_ids", ids, ("ids",))]
+    matches = [token_ids == token for token in as_integers("eos_token_ids", ids, (), "ids")]
     is_eos = np.any(matches, axis=0) & (np.arange(token_ids.shape[1]) < num_emitted[:, None])
     return np.where(is_eos.any(axis=1), is_eos.argmax(axis=1) + 1, num_emitted)
 

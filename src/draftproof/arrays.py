@@ -26,7 +26,7 @@ def widen(numbers: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def as_integers(name: str, value: Any, known: tuple[int, ...], *free: str) -> IntArray:
-    """Check an integer array and return it as contiguous int64.
+    """Check an integer array and return it as contiguous, aligned int64.
 
     Its first axes must be as long as `known` says; `free` names the others.
     Unsigned values beyond int64 wrap to negative ones, which no range admits.
@@ -45,9 +45,9 @@ def as_integers(name: str, value: Any, known: tuple[int, ...], *free: str) -> In
             )
         array = array.astype(np.int64)
     _check_shape(name, array.shape, known, free)
-    if array.dtype is _INT64 and array.flags.c_contiguous:
+    if array.dtype is _INT64 and array.flags.c_contiguous and array.flags.aligned:
         return array
-    return np.ascontiguousarray(array, dtype=np.int64)
+    return np.require(array, np.int64, ["C", "A"])
 
 
 def as_booleans(name: str, value: Any, known: tuple[int, ...]) -> npt.NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from draftproof.arrays import as_booleans, as_integers, as_probabilities
 from draftproof.errors import complaint
 from draftproof.types import IntArray, SparseProbs
 
-__all__ = ["Batch", "packed_batch", "padded_batch"]
+__all__ = ["Batch", "packed_batch", "padded_batch", "rows_batch"]
 
 
 class Batch(NamedTuple):
@@ -146,6 +146,14 @@ def packed_batch(
     )
 
 
+def rows_batch(dist: Any) -> Batch:
+    """Check laws [B, V] to draw one token from each: rows without drafts."""
+    laws = as_probabilities("dist", dist, (), "B", "V")
+    no_drafts = np.zeros((len(laws), 0), dtype=np.int64)
+    lengths = np.zeros(len(laws), dtype=np.int64)
+    return _assemble(no_drafts, None, laws[:, None, :], lengths, None, 0, None, None, False)
+
+
 def _offsets(cu_num_draft: Any, cu_num_draft_tokens: Any, num_tokens: int) -> IntArray:
     """The packed layout's offsets [B+1] with their leading 0, from either spelling."""
     name = "cu_num_draft" if cu_num_draft_tokens is None else "cu_num_draft_tokens"
@@ -233,17 +241,11 @@ def _assemble(
     elif draft_probs is not None:
         probs = as_probabilities("draft_probs", draft_probs, ids.shape, "V")
         _check_width(probs.shape[-1], vocabulary, id_map, allow_narrow_draft)
-    return Batch(
-        draft_token_ids=ids if id_map is None else _translate(ids, id_map, unknown=-1),
-        drafter_token_ids=ids,
-        draft_probs=probs,
-        sparse_ids=sparse_ids,
-        draft_to_target=id_map,
-        target_probs=target,
-        num_draft=lengths,
-        cu_num_draft=offsets,
-        greedy=None if greedy is None else as_booleans("greedy", greedy, (len(lengths),)),
-        max_draft=longest,
+    if greedy is not None:
+        greedy = as_booleans("greedy", greedy, lengths.shape)
+    target_ids = ids if id_map is None else _translate(ids, id_map, unknown=-1)
+    return Batch(  # by position: keywords would cost a microsecond a call
+        target_ids, ids, probs, sparse_ids, id_map, target, lengths, offsets, greedy, longest
     )
 
 

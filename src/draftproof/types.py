@@ -150,7 +150,7 @@ class VerifyResult(_Emitted):
         trace: Trace | None = None,
     ) -> VerifyResult:
         """Bind the two tuple fields and the attributes beside them."""
-        self = super().__new__(cls, token_ids, num_emitted)
+        self = tuple.__new__(cls, (token_ids, num_emitted))
         self.num_draft = num_draft
         self.status = status
         self.backend = backend

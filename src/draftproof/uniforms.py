@@ -76,7 +76,9 @@ def draw_uniforms(
             )
         )
     accept = rng.random(batch.draft_token_ids.shape)
-    return accept, rng.random((batch.size, 1)).reshape(-1)
+    size = len(batch.num_draft)
+    final = rng.random(size if batch.cu_num_draft is not None else (size, 1))
+    return np.ascontiguousarray(accept, np.float64), final.reshape(size).astype(np.float64)
 
 
 def _from_caller(batch: Batch, uniforms: Any) -> tuple[Uniforms, Uniforms]:
@@ -120,7 +122,7 @@ def _as_uniforms(name: str, value: Any, shape: tuple[int, ...]) -> Uniforms:
                 fix="pass one uniform for each draft and one for each row's last token",
             )
         )
-    return np.ascontiguousarray(array, dtype=np.float64)
+    return np.require(array, np.float64, ["C", "A"])
 
 
 def _from_seeds(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from draftproof.arrays import as_integers, as_probabilities
+from draftproof.arrays import as_integers
 from draftproof.backends import load_backend
-from draftproof.batch import Batch, packed_batch, padded_batch
+from draftproof.batch import Batch, packed_batch, padded_batch, rows_batch
 from draftproof.errors import BadRowError, complaint
 from draftproof.kernels.argmax import match_argmax, refuse_bad_argmax
 from draftproof.trace import make_trace
@@ -309,11 +309,10 @@ def sample_rows(
     >>> sample_rows([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]], uniforms=[0.5, 0.0]).tolist()
     [2, 1]
     """
-    laws = as_probabilities("dist", dist, (), "B", "V")
-    no_drafts = np.zeros((len(laws), 0), dtype=np.int64)
-    pair = None if uniforms is None else (np.zeros(no_drafts.shape), uniforms)
+    batch = rows_batch(dist)
+    pair = None if uniforms is None else (np.zeros((batch.size, 0)), uniforms)
     result = _verify(
-        padded_batch(no_drafts, None, laws[:, None, :]),
+        batch,
         rng,
         pair,
         seeds,

@@ -29,7 +29,10 @@ def verify_chain(
     Reads the drafted entries up to each row's first rejection and the one or two rows of its last
     draw; allocates the result alone (and, with a ``draft_to_target``, its inverse).
     """
-    size, vocabulary = len(batch.num_draft), batch.target_probs.shape[-1]
+    target_probs, size = batch.target_probs, len(batch.num_draft)
+    vocabulary = drafter_vocabulary = target_probs.shape[-1]
+    if batch.draft_to_target is not None:
+        drafter_vocabulary = len(batch.draft_to_target)
     draft_probs, column_of, draft_tolerance = batch.draft_probs, None, 0.0
     if draft_probs is not None:
         draft_tolerance = mass_tolerance(draft_probs.dtype, draft_probs.shape[-1])
@@ -37,27 +40,26 @@ def verify_chain(
             column_of = np.full(vocabulary, -1, dtype=np.int32)
             column_of[batch.draft_to_target] = np.arange(len(batch.draft_to_target))
     token_ids = np.empty((size, batch.max_draft + 1), dtype=np.int64)
-    num_emitted = np.empty(size, dtype=np.int64)
-    status = np.empty(size, dtype=np.int64)
+    num_emitted, status = np.empty((2, size), dtype=np.int64)
     _native.verify_chain(
         batch.draft_token_ids,
         batch.drafter_token_ids,
         draft_probs,
         batch.sparse_ids,
         column_of,
-        batch.target_probs,
+        target_probs,
         batch.num_draft,
         batch.cu_num_draft,
         batch.greedy,
         accept,
         final,
         batch.max_draft,
-        batch.drafter_vocabulary,
+        drafter_vocabulary,
         rule == "exact-match",
         VALIDATE.index(validate),
-        mass_tolerance(batch.target_probs.dtype, vocabulary),
+        mass_tolerance(target_probs.dtype, vocabulary),
         draft_tolerance,
-        num_threads or threads_for(size * vocabulary * batch.target_probs.itemsize),
+        num_threads or threads_for(size * vocabulary * target_probs.itemsize),
         token_ids,
         num_emitted,
         status,

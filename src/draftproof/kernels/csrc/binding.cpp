@@ -149,9 +149,10 @@ void verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_ids, nb::
     ThreadPool::instance().run(
         call.size, grain, num_threads, [&call](std::int64_t begin, std::int64_t end) {
             const DefaultFloatEnvironment environment;
+            const bool scattered = call.vocabulary > kFew;
             ChainVerifier verifier(call, thread_scratch());
             for (std::int64_t b = begin; b < end; ++b) {
-                if (b + 1 < end) verifier.prefetch(b + 1);
+                if (scattered && b + 1 < end) verifier.prefetch(b + 1);
                 verifier.verify(b);
             }
         });

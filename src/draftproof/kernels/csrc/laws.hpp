@@ -35,6 +35,8 @@ struct Row {
             for (int i = 0; i < n; ++i) out[i] = widen_float16(load<std::uint16_t>(at + 2 * i));
         } else if (stride == 2 && dtype == Dtype::bfloat16) {
             for (int i = 0; i < n; ++i) out[i] = widen_bfloat16(load<std::uint16_t>(at + 2 * i));
+        } else if (stride == 8 && dtype == Dtype::float64) {
+            for (int i = 0; i < n; ++i) out[i] = static_cast<T>(load<double>(at + 8 * i));
         } else if (stride == 4 && dtype == Dtype::float32) {
             for (int i = 0; i < n; ++i) out[i] = load<float>(at + 4 * i);
         } else {
