@@ -231,7 +231,7 @@ def cut_at_eos(result: tuple[IntArray, IntArray], eos_token_ids: int | Iterable[
 def _row_indices(rows: npt.ArrayLike, size: int) -> IntArray:
     if np.asarray(rows).dtype == np.bool_:
         return np.flatnonzero(as_booleans("rows", rows, (size,)))
-    indices = as_integers("rows", rows, ("rows",))
+    indices = as_integers("rows", rows, (), "rows")
     if (outside := indices[(indices < 0) | (indices >= size)]).size:
         wanted, fix = f"indices in 0..{size - 1}", "index the batch's rows"
         raise ValueError(complaint("rows", "", found=outside[0], wanted=wanted, fix=fix))

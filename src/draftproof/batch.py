@@ -32,6 +32,7 @@ class Batch(NamedTuple):
         cu_num_draft: [B+1] in the packed layout, else None.
         greedy: [B] or None.
         max_draft: K.
+        target_argument: what the caller calls ``target_probs``.
     """
 
     draft_token_ids: IntArray
@@ -44,6 +45,7 @@ class Batch(NamedTuple):
     cu_num_draft: IntArray | None
     greedy: npt.NDArray[np.bool_] | None
     max_draft: int
+    target_argument: str = "target_probs"
 
     @property
     def size(self) -> int:
@@ -151,7 +153,10 @@ def rows_batch(dist: Any) -> Batch:
     laws = as_probabilities("dist", dist, (), "B", "V")
     no_drafts = np.zeros((len(laws), 0), dtype=np.int64)
     lengths = np.zeros(len(laws), dtype=np.int64)
-    return _assemble(no_drafts, None, laws[:, None, :], lengths, None, 0, None, None, False)
+    _check_vocabulary("dist", laws)
+    return Batch(
+        no_drafts, no_drafts, None, None, None, laws[:, None, :], lengths, None, None, 0, "dist"
+    )
 
 
 def _offsets(cu_num_draft: Any, cu_num_draft_tokens: Any, num_tokens: int) -> IntArray:
@@ -221,16 +226,7 @@ def _assemble(
 ) -> Batch:
     """Check what both layouts share."""
     vocabulary = target.shape[-1]
-    if vocabulary == 0 and len(lengths):
-        raise ValueError(
-            complaint(
-                "target_probs",
-                "its last axis",
-                found=0,
-                wanted="V >= 1",
-                fix="pass rows over the whole vocabulary",
-            )
-        )
+    _check_vocabulary("target_probs", target)
     id_map = None if draft_to_target is None else _id_map(draft_to_target, vocabulary)
     probs, sparse_ids = None, None
     if isinstance(draft_probs, SparseProbs):
@@ -247,6 +243,19 @@ def _assemble(
     return Batch(  # by position: keywords would cost a microsecond a call
         target_ids, ids, probs, sparse_ids, id_map, target, lengths, offsets, greedy, longest
     )
+
+
+def _check_vocabulary(name: str, rows: npt.NDArray[Any]) -> None:
+    if rows.shape[-1] == 0 and len(rows):
+        raise ValueError(
+            complaint(
+                name,
+                "its last axis",
+                found=0,
+                wanted="V >= 1",
+                fix="pass rows over the whole vocabulary",
+            )
+        )
 
 
 def _id_map(draft_to_target: Any, vocabulary: int) -> IntArray:

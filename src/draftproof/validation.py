@@ -122,7 +122,10 @@ def first_fault(
     validate: str,
 ) -> Fault | None:
     """Return the first fault among the numbers that `validate` judges, or None."""
-    return next(_faults(batch, rule, accept, final, row, validate), None)
+    fault = next(_faults(batch, rule, accept, final, row, validate), None)
+    if fault is not None and fault.argument == TARGET.argument:
+        return fault._replace(argument=batch.target_argument)
+    return fault
 
 
 def _faults(
@@ -279,7 +282,9 @@ def _row_faults(batch: Batch, side: Side, row: int, position: int) -> Iterator[F
             first = int(np.argmax(bad))
             yield name(side, f"{place}, token {tokens[first]}", float(numbers[first]))
             return
-    mass, tolerance = float(numbers.sum()), mass_tolerance(stored.dtype, columns)
+    with np.errstate(over="ignore"):
+        mass = float(numbers.sum())
+    tolerance = mass_tolerance(stored.dtype, columns)
     if not abs(mass - 1) <= tolerance:
         dtype = "bfloat16" if stored.dtype == np.uint16 else stored.dtype.name
         yield Fault(

@@ -49,8 +49,10 @@ def verify_chain(
     """Verify a batch; arguments and results are `draftproof.reference.batch.verify_chain`'s."""
     status = length_and_id_status(batch)
     if validate == "full":
-        for rows in _chunks(np.flatnonzero(status == 0), (batch.max_draft + 1) * batch.vocabulary):
-            status[rows] = valid_row_status(batch, rows)
+        numbers = (batch.max_draft + 1) * batch.vocabulary
+        with np.errstate(invalid="ignore", over="ignore"):
+            for rows in _chunks(np.flatnonzero(status == 0), numbers):
+                status[rows] = valid_row_status(batch, rows)
     call = _Call(batch, accept, final, validate != "off", status)
     decided = status == 0
     greedy = np.zeros(batch.size, dtype=np.bool_) if batch.greedy is None else batch.greedy
