@@ -21,6 +21,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -81,6 +82,7 @@ def main(channel_fd: int, heart_fd: int) -> NoReturn:
     order = channel.receive()
     plan, home = _read_plan(order["plan"]), Path.cwd()
     _guard_the_machine()
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     signal.alarm(_backstop(plan))
     try:
         subject = load(order["spec"], order["contract"])
@@ -136,8 +138,15 @@ def _beating(call: Callable[..., Any], heart_fd: int) -> Callable[..., Any]:
 
 
 def _backstop(plan: Plan) -> int:
-    """Seconds after which the child ends though its parent, which should have seen to it, died."""
+    """Seconds after which the child ends though no thread of it gets to run."""
     return int(plan.timeout) + 60
+
+
+def _end_with(parent: int) -> None:
+    """End the process group once the parent, which should have seen to that, is dead."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os.killpg(0, signal.SIGKILL)
 
 
 def _guard_the_machine() -> None:

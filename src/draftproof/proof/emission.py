@@ -101,12 +101,18 @@ def _integers(name: str, value: object, shape: tuple[int, ...] | None) -> IntArr
             f"{name} has shape {array.shape}; wanted {'one axis' if shape is None else shape}"
         )
     if array.dtype == object and all(isinstance(n, int | np.integer) for n in array.flat):
-        array = array.astype(np.int64)
+        try:
+            array = array.astype(np.int64)
+        except OverflowError:
+            raise ContractBroken(f"{name} holds integers of more than 64 bits") from None
     if not np.issubdtype(array.dtype, np.integer):
         found = f"{name} has dtype {array.dtype}"
         if np.issubdtype(array.dtype, np.floating) and np.isnan(array).any():
             found += ", with NaN in it"
         raise ContractBroken(f"{found}; wanted integers")
+    largest = np.iinfo(np.int64).max
+    if array.dtype == np.uint64 and array.size and array.max() > largest:  # -1 without its sign
+        raise ContractBroken(f"{name} holds {array.max()}, in dtype uint64; wanted token ids or -1")
     return array.astype(np.int64)
 
 

@@ -31,6 +31,7 @@ from draftproof.proof.emission import ContractBroken
 from draftproof.proof.examination import CHECKS, Check, broken, examine, find_checks
 from draftproof.proof.finding import Finding, Grade, Outcome
 from draftproof.proof.plan import Plan
+from draftproof.proof.raised import places
 from draftproof.proof.subject import Subject, SubjectNotFound
 
 __all__ = ["SubjectProcess", "run_checks"]
@@ -40,6 +41,7 @@ CALL_SHARE = 0.5
 however long it takes."""
 MOST_HANGS = 2
 TAIL = 4_096
+_HERE = Path(__file__).parent
 _START = "import sys; sys.path[:] = {path!r}; from draftproof.proof.child import main; main({fds})"
 
 OnFinding = Callable[[Finding], object]
@@ -110,8 +112,11 @@ class SubjectProcess:
             finished = True
         except _Overdue as overdue:
             self._hangs += overdue.is_hang
-            outcome = Outcome.BROKEN if overdue.is_hang else Outcome.INCONCLUSIVE
-            yield Finding(check, outcome, Grade.BEHAVIOUR, str(overdue))
+            if overdue.is_hang:
+                yield broken(check, str(overdue))
+            else:
+                message = f"{overdue}; no single call took long, a longer time-out may let it end"
+                yield Finding(check, Outcome.INCONCLUSIVE, Grade.BEHAVIOUR, message)
         except _Died as death:
             yield broken(check, str(death))
         except ContractBroken as failure:  # it loaded before, and does not any more
@@ -301,11 +306,7 @@ class _Child:
             )
         if now - began > timeout:
             place = self._ask_where()
-            raise _Overdue(
-                f"not finished after {timeout:g} s{place}; no single call took long, "
-                "so a longer time-out may let it end",
-                False,
-            )
+            raise _Overdue(f"not finished after {timeout:g} s{place}", False)
 
     def _describe_death(self) -> str:
         try:
@@ -340,13 +341,9 @@ class _Child:
     def _frames(self) -> str:
         """Where the subject was, innermost first, by the fault handler's print."""
         text = self._printed.decode(errors="replace").rpartition("(most recent call first):")[2]
-        frames = re.findall(r'File "(.*?)", line (\d+)', text)
-        places = []
-        for file, line in frames:
-            if Path(file).parent == Path(__file__).parent:
-                break
-            places.append(f"{Path(file).name} line {line}")
-        return f" (at {', from '.join(places[:3])})" if places else ""
+        frames = [(file, int(line)) for file, line in re.findall(r'File "(.*?)", line (\d+)', text)]
+        judge = [i for i, (file, _) in enumerate(frames) if Path(file).parent == _HERE]
+        return places(frames[: judge[0]] if judge else frames)
 
     def _last_words(self) -> str:
         words = self._printed.decode(errors="replace").strip().splitlines()

@@ -1,0 +1,5 @@
+"""A file whose import fails."""
+
+import json
+
+json.loads("{")
