@@ -51,7 +51,7 @@ class PairSampler:
             reseed: give every batch a new generator, of the next seed.
         """
         self.experiment = experiment
-        self.by_call: list[Array] = []
+        self.by_call = np.empty((0, experiment.vocabulary), dtype=np.int64)
         cells = experiment.laws.shape[1]
         self.counts = {name: np.zeros((cells, cells), dtype=np.int64) for name in pairings}
         self._verify, self._pairings, self.rows = as_verify(subject), pairings, rows
@@ -87,9 +87,11 @@ class PairSampler:
                 a, b = pairing(batches)
                 numbered = (a * side + b).ravel()
                 self.counts[name] += np.bincount(numbered, minlength=side**2).reshape(side, side)
-            for cells in batches:
-                firsts = np.bincount(cells // first_token, minlength=self.experiment.vocabulary)
-                self.by_call.append(firsts)
+            firsts = [
+                np.bincount(cells // first_token, minlength=self.experiment.vocabulary)
+                for cells in batches
+            ]
+            self.by_call = np.vstack([self.by_call, firsts])
         return True
 
     def _batch(self) -> Array:
