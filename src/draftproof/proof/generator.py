@@ -82,7 +82,8 @@ class DrivenGenerator(np.random.Generator):
         if not abs(cumulative[-1] - 1) <= np.sqrt(np.finfo(np.float64).eps):
             raise ValueError("probabilities do not sum to 1")
         edges = cumulative / cumulative[-1]
-        index = np.searchsorted(edges, self.random(size), side="right")
+        # Not by searchsorted, which compares its keys with each other.
+        index = (edges <= np.expand_dims(self.random(size), -1)).sum(axis=-1)
         return index if np.ndim(a) == 0 else np.asarray(a)[index]
 
 

@@ -131,31 +131,44 @@ class Replay:
 
     def _dry_run(self) -> int:
         """Return how many uniforms a row consumes, after a look at how they are asked for."""
-        rng = np.random.default_rng(DRY_LANES)
-        which = np.arange(DRY_LANES) % len(self.drafts)
-        scripts = rng.random((2, DRY_LANES, LONGEST_SCRIPT))
+        scripts = np.random.default_rng(DRY_LANES).random((2, DRY_LANES, LONGEST_SCRIPT))
+        chains = np.arange(DRY_LANES) % len(self.drafts)
+        seen: list[list[Shape]] = []
         try:
-            generators = [self._call(which, script)[1] for script in scripts]
+            seen = [g.requests for script in scripts if (g := self._try(chains, script))]
+            for lane in () if seen else range(DRY_LANES):  # a lane that raises spoils its batch
+                copies = np.full(DRY_LANES, lane)
+                if generator := self._try(chains[copies], scripts[0, copies]):
+                    seen.append(generator.requests)
+        except NotDrivable:
+            seen = []
+        if seen and all(requests == seen[0] for requests in seen):
+            self._requests = seen[0]
+            return sum(math.prod(rest) for *rest, _, _ in seen[0])
+        lanes = ([i] for i in range(DRY_LANES))
+        alone = [g.columns for i in lanes if (g := self._try(chains[i], scripts[0, i]))]
+        if not alone:
+            raise NotDrivable("The subject raises whatever its uniforms are.")
+        return max(alone)
+
+    def _try(self, which: Ints, uniforms: Floats) -> ReplayGenerator | None:
+        """Return the generator after a call; None if the call failed."""
+        try:
+            return self._call(which, uniforms)[1]
+        except NotDrivable:
+            raise
         except Exception:
-            consumed = [
-                self._call(which[i : i + 1], scripts[0, i : i + 1])[1].columns
-                for i in range(DRY_LANES)
-            ]
-            return max(consumed)
-        if generators[0].requests != generators[1].requests:
-            raise NotDrivable("The subject asks for uniforms in shapes that differ between calls.")
-        self._requests = generators[0].requests
-        return generators[0].columns
+            return None
 
     def _one_by_one(self, which: Ints, uniforms: Floats) -> Ints:
-        codes = np.empty(len(which), dtype=np.int64)
+        codes = np.full(len(which), BROKEN)
         for i in range(len(which)):
             try:
                 codes[i] = self._call(which[i : i + 1], uniforms[i : i + 1])[0][0]
             except NotDrivable:
                 raise
             except Exception:
-                codes[i] = BROKEN
+                continue
         return codes
 
     def _lanes(self, which: Ints, uniforms: Floats) -> Ints:

@@ -40,7 +40,11 @@ def keeps(w: Any, mass: Any, u: Any) -> bool:
 
 
 def block(
-    drafts: Sequence[int], q_rows: Sequence[Row], p_rows: Sequence[Row], accept: Row, final: Any
+    drafts: Sequence[int],
+    q_rows: Sequence[Row],
+    p_rows: Sequence[Row],
+    accept: Sequence[Any],
+    final: Any,
 ) -> Emission:
     """Keep the longest block of drafts whose joint ratio passes its test.
 
