@@ -3,7 +3,8 @@
 Messages are lines of JSON over a socket of its own, so that a subject may print what it likes. The
 first line that comes in says what to load; every further one names a check. What goes out:
 
-    {"loaded": {name, contract}}  or  {"refused": message}     after the first line
+    {"ready": true}               once all that is ours is imported
+    {"loaded": {name, contract}}  after the first line, or {"refused": ...}, or {"broken": ...}
     {"finding": {...}}            any number, while a check runs
     {"done": true}                after a check
 """
@@ -79,6 +80,7 @@ class Channel:
 def main(channel_fd: int, heart_fd: int) -> NoReturn:
     """Serve one parent until it closes the channel."""
     channel = Channel(channel_fd)
+    channel.send({"ready": True})
     order = channel.receive()
     plan, home = _read_plan(order["plan"]), Path.cwd()
     _guard_the_machine()

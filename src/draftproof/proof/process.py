@@ -40,7 +40,10 @@ CALL_SHARE = 0.5
 """A call that takes this share of a check's time hangs; a check all of whose calls return does not,
 however long it takes."""
 MOST_HANGS = 2
+START_TIMEOUT = 120.0
+"""Seconds in which a child must have imported what is ours, however busy the machine is."""
 TAIL = 4_096
+"""Bytes that are kept of what a subject prints."""
 _HERE = Path(__file__).parent
 _START = "import sys; sys.path[:] = {path!r}; from draftproof.proof.child import main; main({fds})"
 
@@ -107,7 +110,8 @@ class SubjectProcess:
         finished = False
         try:
             child = self._child or self._open()
-            for answer in child.ask({"check": check}, self._timeout):
+            child.send({"check": check})
+            while "finding" in (answer := child.receive(self._timeout)):
                 yield Finding.from_dict(answer["finding"])
             finished = True
         except _Overdue as overdue:
@@ -128,13 +132,15 @@ class SubjectProcess:
     def _open(self) -> _Child:
         self._child = child = _Child()
         try:
-            for answer in child.ask(self._order, self._timeout):
-                if "refused" in answer:
-                    raise SubjectNotFound(answer["refused"])
-                if "broken" in answer:
-                    raise ContractBroken(f"loading the subject {answer['broken']}")
-                self.name = answer["loaded"]["name"]
-                self.contract = Contract(answer["loaded"]["contract"])
+            child.receive(START_TIMEOUT)
+            child.send(self._order)
+            answer = child.receive(self._timeout)
+            if "refused" in answer:
+                raise SubjectNotFound(answer["refused"])
+            if "broken" in answer:
+                raise ContractBroken(f"loading the subject {answer['broken']}")
+            self.name = answer["loaded"]["name"]
+            self.contract = Contract(answer["loaded"]["contract"])
         except BaseException as error:
             self._close()
             if isinstance(error, _Overdue | _Died):
@@ -243,32 +249,32 @@ class _Child:
         assert self._process.stdout is not None
         self._output = self._process.stdout
         self._received = self._printed = b""
+        self._began = time.monotonic()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
         self._selector.register(self._output, selectors.EVENT_READ)
 
-    def ask(self, message: dict[str, Any], timeout: float) -> Iterator[dict[str, Any]]:
-        """Send a message, and yield the answers up to the one that ends them.
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message; from now on the time for the answers runs."""
+        self._began = time.monotonic()
+        with contextlib.suppress(OSError):  # of a child that has just died: seen by `receive`
+            self._socket.sendall(json.dumps(message).encode() + b"\n")
+
+    def receive(self, timeout: float) -> dict[str, Any]:
+        """Wait for an answer to the last message.
+
+        Args:
+            timeout: seconds since that message.
 
         Raises:
-            _Died, _Overdue: it ended, or did not in time.
+            _Died, _Overdue: the child ended, or is not done in time.
         """
-        began = time.monotonic()
-        with contextlib.suppress(OSError):  # of a child that has just died: seen below
-            self._socket.sendall(json.dumps(message).encode() + b"\n")
-        while True:
-            line, newline, rest = self._received.partition(b"\n")
-            if newline:
-                self._received = rest
-                answer = json.loads(line)
-                if "done" in answer:
-                    return
-                yield answer
-                if "finding" not in answer:
-                    return
-            else:
-                self._look_at_the_clock(began, timeout)
-                self._read(wait=min(timeout / 10, 0.5))
+        while b"\n" not in self._received:
+            self._look_at_the_clock(timeout)
+            self._read(wait=min(timeout / 10, 0.5))
+        line, _, self._received = self._received.partition(b"\n")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
     def end(self) -> None:
         """End the child and its process group, whatever state they are in."""
@@ -296,7 +302,7 @@ class _Child:
                 raise _Died(self._describe_death())
             self._received += received
 
-    def _look_at_the_clock(self, began: float, timeout: float) -> None:
+    def _look_at_the_clock(self, timeout: float) -> None:
         now = time.monotonic()
         (call_began,) = HEART.unpack_from(self._heart)
         if call_began and now - call_began > CALL_SHARE * timeout:
@@ -304,7 +310,7 @@ class _Child:
             raise _Overdue(
                 f"hangs: one call has not returned after {now - call_began:.1f} s{place}", True
             )
-        if now - began > timeout:
+        if now - self._began > timeout:
             place = self._ask_where()
             raise _Overdue(f"not finished after {timeout:g} s{place}", False)
 

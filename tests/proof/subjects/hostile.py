@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from draftproof.proof.controls import correct
+from draftproof import verify as correct
 
 
 def right(draft, q, p, num_draft, rng):

@@ -50,10 +50,9 @@ def _parse(file: Path) -> ast.Module:
 def _reachable(tree: ast.Module, qualified_name: str) -> Iterator[ast.AST]:
     """Every node that a definition leads to by names; all of the file if it is a lambda, say."""
     bound: dict[str, list[ast.stmt]] = {}
-    for statement in ast.walk(tree):
-        if isinstance(statement, ast.stmt):
-            for name in _binds(statement):
-                bound.setdefault(name, []).append(statement)
+    for statement in _outside_definitions(tree):
+        for name in _binds(statement):
+            bound.setdefault(name, []).append(statement)
     outermost = qualified_name.partition(".")[0]
     todo: list[ast.AST] = [*bound.get(outermost, [tree]), *bound.get("*", [])]
     seen = set(map(id, todo))
@@ -64,6 +63,15 @@ def _reachable(tree: ast.Module, qualified_name: str) -> Iterator[ast.AST]:
                 new = [s for s in bound.get(node.id, []) if id(s) not in seen]
                 seen.update(map(id, new))
                 todo += new
+
+
+def _outside_definitions(node: ast.AST) -> Iterator[ast.stmt]:
+    """The statements that give the names of a module their meaning."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield child
+        if not isinstance(child, _Definition):
+            yield from _outside_definitions(child)
 
 
 def _binds(statement: ast.stmt) -> Iterator[str]:
