@@ -72,23 +72,27 @@ def read_batch(result: object, num_draft: IntArray, K: int, V: int) -> tuple[Int
     return out, n_out
 
 
-def read_row(result: object, g: int, V: int) -> list[int]:
-    """Read the list of tokens that one row emits.
+def read_row(result: object, b: int, g: int, V: int) -> list[int]:
+    """Read the list of tokens that row b emits.
 
     Raises:
         ContractBroken: not a flat sequence of 1..g+1 integers in 0..V-1.
     """
-    tokens = _integers("the list of tokens", result, None)
+    try:
+        tokens: list[int] = _integers("the list of tokens", result, None).tolist()
+    except ContractBroken as broken:
+        raise ContractBroken(f"row {b}: {broken.reason}", row=b) from None
     if not 1 <= len(tokens) <= g + 1:
         raise ContractBroken(
-            f"returned {len(tokens)} tokens; wanted 1..{g + 1}, for the row has {g} drafts"
+            f"row {b}: returned {len(tokens)} tokens; wanted 1..{g + 1}, for it has {g} drafts",
+            row=b,
         )
-    _first(
-        (tokens < 0) | (tokens >= V),
-        lambda i: f"token {i} of the list is {tokens[i]}; wanted a token in 0..{V - 1}",
-        rows=False,
-    )
-    return [int(token) for token in tokens]
+    for i, token in enumerate(tokens):
+        if not 0 <= token < V:
+            raise ContractBroken(
+                f"row {b}: token {i} of the list is {token}; wanted a token in 0..{V - 1}", row=b
+            )
+    return tokens
 
 
 def _integers(name: str, value: object, shape: tuple[int, ...] | None) -> IntArray:
@@ -125,11 +129,11 @@ def _as_array(name: str, value: object) -> Array:
         raise ContractBroken(f"{name} is no array: {error}") from None
 
 
-def _first(broken: Array, describe: Any, rows: bool = True) -> None:
+def _first(broken: Array, describe: Any) -> None:
     """Raise for the first place, if any, where a boolean array is true."""
     if broken.any():
         place = tuple(int(i) for i in np.argwhere(broken)[0])
-        raise ContractBroken(describe(*place), row=place[0] if rows else None)
+        raise ContractBroken(describe(*place), row=place[0])
 
 
 def _describe(value: object) -> str:

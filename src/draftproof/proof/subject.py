@@ -94,33 +94,35 @@ class Subject:
     ) -> tuple[IntArray, IntArray]:
         out = np.full((len(draft), draft.shape[1] + 1), -1, np.int64)
         n_out = np.zeros(len(draft), np.int64)
-        for b, g in enumerate(num_draft.tolist()):
-            row = {"draft": draft[b, :g], "q": q[b, :g], "p": p[b, : g + 1], "rng": rng}
-            try:
-                tokens = read_row(self._call_on_copies(row), g, p.shape[-1])
-            except ContractBroken as broken:
-                named = ContractBroken(f"row {b}: {broken.reason}", row=b)
-                raise self._with_case(named, draft, q, p, num_draft) from None
-            n_out[b] = len(tokens)
-            out[b, : len(tokens)] = tokens
+        given = {"draft": draft, "q": q, "p": p}
+        copies = {name: np.array(value) for name, value in given.items()}
+        x, q_rows, p_rows = copies.values()
+        try:
+            for b, g in enumerate(num_draft.tolist()):
+                result = self._call((x[b, :g], q_rows[b, :g], p_rows[b, : g + 1], rng))
+                tokens = read_row(result, b, g, p.shape[-1])
+                n_out[b] = len(tokens)
+                out[b, : len(tokens)] = tokens
+            _refuse_writing(given, copies)
+        except ContractBroken as broken:
+            raise self._with_case(broken, draft, q, p, num_draft) from None
         return out, n_out
 
     def _call_on_copies(self, arguments: dict[str, Any]) -> Any:
         """Call the subject, in the order of its parameters, and look whether it wrote to one."""
-        copies = {
-            name: np.array(value) if isinstance(value, np.ndarray) else value
-            for name, value in arguments.items()
-        }
+        given = {name: a for name, a in arguments.items() if isinstance(a, np.ndarray)}
+        copies = {name: np.array(array) for name, array in given.items()}
+        result = self._call(tuple((arguments | copies).values()))
+        _refuse_writing(given, copies)
+        return result
+
+    def _call(self, arguments: tuple[Any, ...]) -> Any:
         process = os.getpid()
         try:
-            result = self.call(*copies.values())
+            return self.call(*arguments)
         finally:
             if os.getpid() != process:  # the subject forked, and its child came back here
                 os._exit(0)
-        for name, value in arguments.items():
-            if isinstance(value, np.ndarray) and not _same(value, copies[name]):
-                raise ContractBroken(f"wrote to its input {name}; wanted inputs unchanged")
-        return result
 
     @staticmethod
     def _with_case(
@@ -209,6 +211,12 @@ def _contract(call: Callable[..., Any], contract: Contract | str | None) -> Cont
         raise ValueError(
             f"contract: found {contract!r}; wanted one of {', '.join(Contract)}."
         ) from None
+
+
+def _refuse_writing(given: dict[str, Array], copies: dict[str, Array]) -> None:
+    for name, array in given.items():
+        if not _same(array, copies[name]):
+            raise ContractBroken(f"wrote to its input {name}; wanted inputs unchanged")
 
 
 def _same(given: Array, kept: Array) -> bool:
