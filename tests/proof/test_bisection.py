@@ -6,7 +6,7 @@ import pytest
 from draftproof.proof import WORLDS
 from draftproof.proof.bisection import ONE, bisected_law, find_thresholds, impossible_measure
 from draftproof.proof.controls import CONTROLS, correct
-from draftproof.proof.exact import BOUNDARY
+from draftproof.proof.exact import BOUNDARY, oracle_law
 from draftproof.proof.generator import NotDrivable
 from draftproof.proof.replay import Replay
 from draftproof.proof.subject import as_subject
@@ -65,6 +65,20 @@ def test_it_emits_what_it_should():
 def test_controls_have_their_known_distance():
     distances = [law(c, L4, 2).law.total_variation(L4.target_law(3)) for c in CONTROLS.values()]
     assert distances == [Fraction(85, 512), Fraction(3, 32)]
+
+
+def test_a_threshold_that_few_outcomes_show_is_found():
+    def dropping(draft, q, p, num_draft, rng):
+        """Takes the last accepted draft back, so that one more or one less hardly shows."""
+        out, n = correct(draft, q, p, num_draft, rng)
+        rows = np.arange(len(out))
+        last = out[rows, n - 1].copy()
+        out[rows, n - 1] = -1
+        out[rows, np.maximum(n - 2, 0)] = last
+        return out, np.maximum(n - 1, 1)
+
+    exact = oracle_law(as_subject(dropping), L4, 2).law
+    assert law(dropping, L4, 2).law == exact
 
 
 def test_a_shifted_threshold_is_seen_however_small():

@@ -130,7 +130,20 @@ def test_what_cannot_be_replayed_is_refused():
     def raising(draft, q, p, num_draft, rng):
         raise KeyError
 
+    def deterministic(draft, q, p, num_draft, rng):
+        return p[:, :1].argmax(axis=2), np.ones(len(p), dtype=int)
+
+    own = np.random.default_rng(0)
+
+    def own_entropy(draft, q, p, num_draft, rng):
+        rng.random((len(p), 1))
+        return correct(draft, q, p, num_draft, own)
+
     with pytest.raises(NotDrivable, match="exponential"):
         Replay(as_subject(exponential), L4, 1)
+    with pytest.raises(NotDrivable, match="takes no uniforms"):
+        Replay(as_subject(deterministic), L4, 0)
+    with pytest.raises(NotDrivable, match="equal uniforms"):
+        Replay(as_subject(own_entropy), L4, 1)
     with pytest.raises(NotDrivable, match="raises"):
         Replay(as_subject(raising), L4, 1)

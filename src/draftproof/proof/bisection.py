@@ -1,12 +1,12 @@
-"""The exact law of a verifier whose uniforms can be replayed: find every threshold by bisection.
+"""The exact law of a verifier whose uniforms can be replayed: find its thresholds by bisection.
 
-Along each uniform, with the others held fixed, what is emitted is constant between breakpoints.
-Each breakpoint is found to the last of 53 bits. Their product cells then carry the law, by a point
-for each cell and by its width.
+The thresholds of all uniforms cut the cube of uniforms into cells, in each of which the outcome is
+constant. Whenever two points of one cell have different outcomes, a threshold is missing between
+them, and is found to the last of 53 bits. At the end the cells carry the law: the outcome in the
+middle of each, and its volume.
 
-It is assumed, and reported, that each uniform has its own breakpoints whatever the others are (the
-cells are checked at second points inside) and that nothing returns within a sixteenth of [0, 1)
-to what was emitted before (which holds for decisions that are monotone in each uniform).
+It is assumed, and to be reported, that the outcome is constant in a cell if its middle, the middles
+of its faces and `RANDOM_POINTS` random points in it agree, whatever the cell's size.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -38,41 +39,42 @@ __all__ = [
 
 Ints = npt.NDArray[np.int64]
 
-ASSUMPTION = "decisions are monotone in each uniform, with thresholds that no other uniform moves"
+RANDOM_POINTS = 16
+"""In each cell and each round; a round that finds nothing new ends the search."""
+ASSUMPTION = f"an outcome that {RANDOM_POINTS} random points and all faces of a cell share fills it"
 ONE = 1 << 53
 """Uniforms are counted in steps of 2^-53, the grid of NumPy's own."""
-GRID = 16
-"""Probes along each uniform beside its ends and its known breakpoints."""
-MOST_CELLS = 4_096
-"""Product cells of one chain of drafts."""
-MOST_ROUNDS = 8
+MOST_CELLS = 2_048
+"""Of one chain of drafts."""
+MOST_ROUNDS = 16
 
+_LOW, _HIGH = slice(None, -1), slice(1, None)
 Thresholds = list[list[list[int]]]
 """By chain of drafts and by uniform: the first step of each new outcome, in order."""
 
 
 def find_thresholds(replay: Replay) -> Thresholds:
-    """Find all breakpoints, in steps of 2^-53.
+    """Find all thresholds, in steps of 2^-53.
 
     ::
 
-        repeat until no breakpoint is new:
-            for every uniform, and every product cell of the others:
-                probe along the uniform, and bisect between neighbours that differ
+        repeat until no two points of a cell differ:
+            compare the middle of every cell with other points of it
+            walk from the middle to each point that differs, one uniform after the other
+            bisect along the uniform at which the outcome changes
 
     Raises:
-        NotDrivable: the breakpoints do not come to an end: the assumption is false.
+        NotDrivable: there is no end to it: decisions depend on several uniforms at once.
     """
+    rng = np.random.default_rng(0)
     thresholds: Thresholds = [[[] for _ in range(replay.columns)] for _ in replay.drafts]
     for _ in range(MOST_ROUNDS):
-        brackets = _differing_neighbours(replay, thresholds)
-        found = _bisect(replay, brackets)
+        found = _bisect(replay, _changes(replay, thresholds, rng))
         if not found:
             return thresholds
         for chain, column, step in found:
-            thresholds[chain][column].append(step)
-            thresholds[chain][column].sort()
-    raise NotDrivable("The subject's thresholds depend on its other uniforms.")
+            thresholds[chain][column] = sorted({*thresholds[chain][column], step})
+    raise NotDrivable("The subject's decisions depend on several uniforms at once.")
 
 
 def bisected_law(replay: Replay) -> Enumeration:
@@ -87,15 +89,11 @@ def bisected_law(replay: Replay) -> Enumeration:
         NotDrivable: the assumption of this module is false.
     """
     thresholds = find_thresholds(replay)
-    inner = np.random.default_rng(0)
     masses: dict[Text, Fraction] = {}
     boundary, unit = Fraction(0), ONE**replay.columns
     for chain, weight in enumerate(replay.weights):
-        cells = [_cells(steps) for steps in thresholds[chain]]
-        low, high = (_product([[c[i] for c in column] for column in cells]) for i in (0, 1))
-        codes = _emit(replay, chain, (low + high) // 2)
-        if (codes != _emit(replay, chain, inner.integers(low, high))).any():
-            raise NotDrivable("The subject's thresholds depend on its other uniforms.")
+        low, high = _cells(thresholds[chain])
+        codes = replay.emit(np.full(len(low), chain), (low + high) // 2 / ONE)
         for code, widths in zip(codes.tolist(), (high - low).tolist(), strict=True):
             mass = weight * Fraction(math.prod(widths), unit)
             text = replay.text(code)
@@ -147,31 +145,48 @@ class _Brackets:
         )
 
 
-def _differing_neighbours(replay: Replay, thresholds: Thresholds) -> _Brackets:
-    """Probe every uniform in every cell of the others, and keep one of each kind of change."""
-    lanes = []
+def _changes(replay: Replay, thresholds: Thresholds, rng: np.random.Generator) -> _Brackets:
+    """Find points of one cell with different outcomes, and the uniform that makes the change."""
+    chains, middles, points = [], [], []
     for number, columns in enumerate(thresholds):
-        middles = [[(low + high) // 2 for low, high in _cells(steps)] for steps in columns]
-        for axis, steps in enumerate(columns):
-            grid = [ONE * i // GRID + ONE // (2 * GRID) for i in range(GRID)]
-            probes = sorted({0, ONE - 1, *grid, *steps, *(step - 1 for step in steps)})
-            others = _product([*middles[:axis], [0], *middles[axis + 1 :]])
-            points = np.repeat(others, len(probes), axis=0)
-            points[:, axis] = np.tile(probes, len(others))
-            ends = np.arange(len(points)) % len(probes) == len(probes) - 1
-            lanes.append((np.full(len(points), number), np.full(len(points), axis), points, ends))
-    if not lanes or not replay.columns:
-        empty = np.empty(0, np.int64)
-        return _Brackets(empty, empty, empty.reshape(0, 0), empty, empty, empty, empty)
-    chain, column, point, end = (np.concatenate(part) for part in zip(*lanes, strict=True))
-    codes = replay.emit(chain, point / ONE)
-    step = point[np.arange(len(point)), column]
-    at = np.flatnonzero(~end[:-1] & (codes[:-1] != codes[1:]) & (step[1:] - step[:-1] > 1))
-    kinds = np.stack([chain[at], column[at], step[at], codes[at], codes[at + 1]], axis=1)
-    at = at[np.unique(kinds, axis=0, return_index=True)[1]]
-    return _Brackets(
-        chain[at], column[at], point[at], step[at], step[at + 1], codes[at], codes[at + 1]
-    )
+        low, high = _cells(columns)
+        middle = (low + high) // 2
+        others = [rng.integers(low, high) for _ in range(RANDOM_POINTS)]
+        for column in range(replay.columns):
+            for face in (low, high - 1):
+                others.append(middle.copy())
+                others[-1][:, column] = face[:, column]
+        points += others
+        middles += [middle] * len(others)
+        chains += [np.full(len(middle), number)] * len(others)
+    chain, middle, point = map(np.concatenate, (chains, middles, points))
+    differ = replay.emit(chain, middle / ONE) != replay.emit(chain, point / ONE)
+    return _walk(replay, chain[differ], middle[differ], point[differ])
+
+
+def _walk(replay: Replay, chain: Ints, start: Ints, end: Ints) -> _Brackets:
+    """Go from start to end one uniform after the other, up to the first change of outcome."""
+    here = start.copy()
+    code = replay.emit(chain, here / ONE)
+    parts = [_Brackets(chain[:0], chain[:0], start[:0], *[chain[:0]] * 4)]
+    for column in range(replay.columns):
+        there = here.copy()
+        there[:, column] = end[:, column]
+        after = replay.emit(chain, there / ONE)
+        up = there[:, column] > here[:, column]
+        step = _Brackets(
+            chain,
+            np.full(len(chain), column),
+            here,
+            np.where(up, here[:, column], there[:, column]),
+            np.where(up, there[:, column], here[:, column]),
+            np.where(up, code, after),
+            np.where(up, after, code),
+        )
+        parts.append(step.take(code != after))
+        same = code == after
+        chain, here, end, code = chain[same], there[same], end[same], code[same]
+    return reduce(_Brackets.join, parts)
 
 
 def _bisect(replay: Replay, brackets: _Brackets) -> set[tuple[int, int, int]]:
@@ -195,17 +210,11 @@ def _bisect(replay: Replay, brackets: _Brackets) -> set[tuple[int, int, int]]:
     return found
 
 
-def _emit(replay: Replay, chain: int, points: Ints) -> Ints:
-    return replay.emit(np.full(len(points), chain), points / ONE)
-
-
-def _cells(steps: Sequence[int]) -> list[tuple[int, int]]:
-    return list(itertools.pairwise([0, *steps, ONE]))
-
-
-def _product(columns: Sequence[Sequence[int]]) -> Ints:
-    """All combinations of one entry of each column, [n, columns]."""
-    if math.prod(map(len, columns)) > MOST_CELLS:
-        raise NotDrivable(f"The subject has more than {MOST_CELLS} cells.")
-    points = list(itertools.product(*columns))
-    return np.array(points, dtype=np.int64).reshape(len(points), len(columns))
+def _cells(columns: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
+    """Return the lowest step in each cell and the first step behind it, both [cells, columns]."""
+    edges = [[0, *steps, ONE] for steps in columns]
+    if math.prod(len(steps) - 1 for steps in edges) > MOST_CELLS:
+        raise NotDrivable(f"The subject has more than {MOST_CELLS} cells of uniforms.")
+    corners = (itertools.product(*(steps[cut] for steps in edges)) for cut in (_LOW, _HIGH))
+    low, high = (np.array(list(c), dtype=np.int64).reshape(-1, len(edges)) for c in corners)
+    return low, high

@@ -88,7 +88,8 @@ class Replay:
         """Find out how the subject consumes uniforms.
 
         Raises:
-            NotDrivable: its uniforms cannot be told apart, or differ in number from call to call.
+            NotDrivable: it takes none, or more than uniforms; it raises whatever they are; or it
+                does not repeat itself for equal ones.
         """
         self.world, self.num_draft = world, num_draft
         self.max_draft = num_draft if max_draft is None else max_draft
@@ -103,7 +104,14 @@ class Replay:
         self._p = np.stack([p for _, p in laws])
         self._subject = subject
         self._requests: list[Shape] | None = None
-        self.columns = self._dry_run()
+        scripts = np.random.default_rng(DRY_LANES).random((2, DRY_LANES, LONGEST_SCRIPT))
+        chains = np.arange(DRY_LANES) % len(self.drafts)
+        self.columns = self._dry_run(chains, scripts)
+        if self.columns == 0:
+            raise NotDrivable("The subject takes no uniforms from its generator.")
+        first, second = (self.emit(chains, scripts[0, :, : self.columns]) for _ in range(2))
+        if (first != second).any():
+            raise NotDrivable("The subject gives different results for equal uniforms.")
 
     def emit(self, which: Ints, uniforms: Floats) -> Ints:
         """Run lanes.
@@ -129,10 +137,8 @@ class Replay:
         digits = [code // base**i % base for i in range(self.max_draft + 1)]
         return tuple(int(digit) - 1 for digit in digits if digit)
 
-    def _dry_run(self) -> int:
+    def _dry_run(self, chains: Ints, scripts: Floats) -> int:
         """Return how many uniforms a row consumes, after a look at how they are asked for."""
-        scripts = np.random.default_rng(DRY_LANES).random((2, DRY_LANES, LONGEST_SCRIPT))
-        chains = np.arange(DRY_LANES) % len(self.drafts)
         seen: list[list[Shape]] = []
         try:
             seen = [g.requests for script in scripts if (g := self._try(chains, script))]
