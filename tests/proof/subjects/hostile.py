@@ -52,7 +52,7 @@ def exits_at_once(draft, q, p, num_draft, rng):
 
 
 def raises(draft, q, p, num_draft, rng):
-    return {}["missing"]
+    raise KeyError("missing")
 
 
 _calls = 0

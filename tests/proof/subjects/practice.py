@@ -45,8 +45,8 @@ def with_numpy(tokens, q, p, u):
         if u[i] > p[i][x] / max(q[i][x], 1e-300):
             bonus = np.argmax(np.maximum(np.array(p[i]) - q[i], 0))
             return {"accepted_tokens": tokens[:i], "bonus_token": bonus, "acceptance_count": i}
-    bonus = np.argmax(p[-1]) if len(p) > len(tokens) else None
-    return {"accepted_tokens": tokens, "bonus_token": bonus, "acceptance_count": len(tokens)}
+    last = np.argmax(p[-1]) if len(p) > len(tokens) else None
+    return {"accepted_tokens": tokens, "bonus_token": last, "acceptance_count": len(tokens)}
 
 
 def by_string(tokens, q, p, u):
