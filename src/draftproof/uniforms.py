@@ -78,7 +78,7 @@ def draw_uniforms(
     accept = rng.random(batch.draft_token_ids.shape)
     size = len(batch.num_draft)
     final = rng.random(size if batch.cu_num_draft is not None else (size, 1))
-    return np.ascontiguousarray(accept, np.float64), final.reshape(size).astype(np.float64)
+    return accept, final.reshape(size)
 
 
 def _from_caller(batch: Batch, uniforms: Any) -> tuple[Uniforms, Uniforms]:

@@ -51,8 +51,8 @@ def verify_chain(
         batch.num_draft,
         batch.cu_num_draft,
         batch.greedy,
-        accept,
-        final,
+        np.ascontiguousarray(accept, np.float64),  # a generator of one's own may hand out anything
+        np.ascontiguousarray(final, np.float64),
         batch.max_draft,
         drafter_vocabulary,
         rule == "exact-match",

@@ -186,7 +186,15 @@ def _walk(replay: Replay, chain: Ints, start: Ints, end: Ints) -> _Brackets:
         parts.append(step.take(code != after))
         same = code == after
         chain, here, end, code = chain[same], there[same], end[same], code[same]
-    return reduce(_Brackets.join, parts)
+    return _one_of_each(reduce(_Brackets.join, parts))
+
+
+def _one_of_each(brackets: _Brackets) -> _Brackets:
+    """Keep the narrowest of the changes that look alike: most are one threshold, seen often."""
+    order = np.argsort(brackets.high - brackets.low, kind="stable")
+    b = brackets.take(order)
+    kinds = np.stack([b.chain, b.column, b.code_low, b.code_high], axis=1)
+    return b.take(np.unique(kinds, axis=0, return_index=True)[1])
 
 
 def _bisect(replay: Replay, brackets: _Brackets) -> set[tuple[int, int, int]]:

@@ -65,6 +65,8 @@ class Finding:
             bound of the total variation.
         cells: the worst texts, largest difference first.
         size: sequences or replayed paths behind it.
+        emitted: expected tokens of a call with ``num_draft`` drafts, where it was computed: an
+            efficiency, never a proof.
         residuals: signed differences of the whole joint law, in lexicographic order of the texts:
             what a fault is recognised by.
         case: the smallest failing case as keyword arguments of a call, for the reproducer.
@@ -81,6 +83,7 @@ class Finding:
     error: float | None = None
     cells: tuple[Cell, ...] = ()
     size: int = 0
+    emitted: float | None = None
     residuals: tuple[float, ...] = ()
     case: dict[str, Any] = field(default_factory=dict)
 

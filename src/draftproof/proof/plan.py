@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-__all__ = ["PROFILES", "Plan", "make_plan"]
+__all__ = ["PROFILES", "PROVEN_VISIBLE", "Plan", "after_proof", "make_plan"]
 
 PROFILES = ("quick", "standard", "paper")
 
@@ -40,6 +40,10 @@ class Plan:
     timeout: float
 
 
+PROVEN_VISIBLE = 0.05
+"""What sampling must still see of a subject whose law was found exact in every world and size:
+it then looks for what only batches, rounds and real generators show, and such faults are gross."""
+
 _QUICK_SIZES = ((0, 2), (1, 1), (1, 2), (2, 2))
 
 
@@ -67,8 +71,9 @@ def make_plan(profile: str, seed: int, timeout: float | None = None) -> Plan:
         )  # fmt: skip
     else:
         raise ValueError(f"profile: found {profile!r}; wanted one of {', '.join(PROFILES)}.")
-    if timeout is None:
-        return plan
-    from dataclasses import replace
+    return plan if timeout is None else replace(plan, timeout=timeout)
 
-    return replace(plan, timeout=timeout)
+
+def after_proof(plan: Plan) -> Plan:
+    """Return the plan of what is left to sample once the oracle has found no fault."""
+    return replace(plan, visible=max(plan.visible, PROVEN_VISIBLE))

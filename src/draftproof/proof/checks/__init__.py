@@ -1,1 +1,73 @@
 """The checks: each one looks at a subject in its own way and yields findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from draftproof.proof.checks.behaviour import BEHAVIOUR
+from draftproof.proof.checks.driven import check_agreement, check_bisection
+from draftproof.proof.checks.greedy import check_greedy
+from draftproof.proof.checks.oracle import (
+    check_oracle,
+    check_oracle_calls,
+    check_oracle_pairs,
+)
+from draftproof.proof.checks.practice import check_practice
+from draftproof.proof.checks.sampled import (
+    check_calls,
+    check_joint,
+    check_ragged,
+    check_rounds,
+    check_rows,
+    check_seeds,
+)
+from draftproof.proof.checks.scorecard import check_scorecard
+from draftproof.proof.contracts import Contract
+from draftproof.proof.examination import Check
+from draftproof.proof.finding import Finding, Outcome
+
+__all__ = ["CHECKS", "EXACT", "checks_for", "is_proven"]
+
+EXACT: Mapping[str, Check] = MappingProxyType(
+    {
+        "oracle": check_oracle,
+        "oracle-pairs": check_oracle_pairs,
+        "oracle-calls": check_oracle_calls,
+        "bisection": check_bisection,
+        "agreement": check_agreement,
+    }
+)
+"""Where the subject's uniforms can be driven."""
+
+_SAMPLERS: Mapping[str, Check] = MappingProxyType(
+    {
+        **EXACT,
+        **BEHAVIOUR,
+        "joint": check_joint,
+        "ragged": check_ragged,
+        "rounds": check_rounds,
+        "rows": check_rows,
+        "calls": check_calls,
+        "seeds": check_seeds,
+        "scorecard": check_scorecard,
+    }
+)
+
+CHECKS: Mapping[str, Check] = MappingProxyType(
+    {**_SAMPLERS, "greedy": check_greedy, "practice": check_practice}
+)
+"""All checks by name, in the order in which they run: the cheap and sharp ones first."""
+
+
+def checks_for(contract: Contract) -> tuple[str, ...]:
+    """Return the names of the checks that fit a contract."""
+    if contract.is_sampler:
+        return tuple(_SAMPLERS)
+    return (contract.value,)
+
+
+def is_proven(findings: Iterable[Finding]) -> bool:
+    """Whether the oracle followed a subject through every world and size, and found no fault."""
+    exact = [finding for finding in findings if finding.check.startswith("oracle")]
+    return bool(exact) and all(finding.outcome is Outcome.PASSED for finding in exact)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from draftproof.proof.mutants.matching import ExactMatch
-from draftproof.proof.mutants.registry import mutant
+from draftproof.proof.mutants.registry import equivalent, mutant
 from draftproof.proof.mutants.skeleton import Array, Call, Verifier, inverse_cdf
 
 EPSILON = 1e-6
@@ -143,7 +143,11 @@ class EpsilonInRatio(Verifier):
         return u < p / (q + EPSILON)
 
 
-@mutant("0/0 accepted", public="TensorRT-LLM, two-model path", kind="float", seen="support")
+@equivalent(
+    "0/0 accepted",
+    public="TensorRT-LLM, two-model path",
+    note="accepts a draft of p = q = 0, which no honest drafter sends",
+)
 class ZeroOverZeroAccepted(Verifier):
     """Rejects iff u >= p / q, which no draft with p = q = 0 fulfils: 0/0 is not a number."""
 

@@ -1,0 +1,350 @@
+"""The judge: every check that fits, the controls beside them, and one conclusion."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from draftproof.proof import budget
+from draftproof.proof.checks import EXACT, checks_for, is_proven
+from draftproof.proof.checks.scorecard import ScoreRow
+from draftproof.proof.contracts import Contract
+from draftproof.proof.emission import ContractBroken
+from draftproof.proof.examination import broken
+from draftproof.proof.finding import Finding, Grade, Outcome
+from draftproof.proof.fingerprint import nearest_fault
+from draftproof.proof.matrix import KEY_CONTROLS, Matrix, judge_gallery
+from draftproof.proof.plan import Plan, after_proof, make_plan
+from draftproof.proof.process import SubjectProcess, run_checks
+from draftproof.proof.reproducer import find_reproducer
+from draftproof.proof.subject import Subject, as_subject
+from draftproof.proof.verdict import (
+    Conclusion,
+    Power,
+    Reproducer,
+    ScorecardRow,
+    Verdict,
+)
+
+__all__ = ["OnProgress", "check"]
+
+OnProgress = Callable[[int, int, str], object]
+"""(done, total, what is next)."""
+
+REFERENCE_VISIBLE = 0.05
+"""The total variation to be seen in our reference backend, which verifies row by row in Python."""
+
+
+def check(
+    subject: Subject | str | Callable[..., Any] | None = None,
+    *,
+    contract: Contract | str | None = None,
+    profile: str = "standard",
+    seed: int = 0,
+    timeout: float | None = None,
+    fail_fast: bool = False,
+    against_mutants: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Verdict:
+    """Judge whether a verifier is lossless.
+
+    ::
+
+        exact evidence     the law of everything it can do, where its uniforms can be driven
+        behaviour          seeds, places in the batch, padding, empty batches, its inputs
+        sampled evidence   joint laws over rounds and ragged rows, independence, with their power
+        controls           wrong verifiers at the same budget, which must die
+
+    Args:
+        subject: ``module:attr``, ``path/to/file.py:attr``, a callable or a `Subject`; None for
+            our own `draftproof.verify`, on every installed backend. What another process can
+            find again is judged in a child process.
+        contract: its call shape; guessed from its signature if left out.
+        profile: "quick" (seconds), "standard" or "paper": see `draftproof.proof.plan`.
+        seed: of all that is drawn. Two runs with one seed give one verdict.
+        timeout: seconds until one check counts as hanging.
+        fail_fast: stop at the first finding that decides.
+        against_mutants: judge the whole gallery too; else a few key controls.
+        on_progress: told after each check.
+
+    Returns:
+        A `Verdict`; see `draftproof.proof.verdict.Conclusion` for the exit code.
+
+    Raises:
+        ValueError: the subject, the contract or the profile cannot be understood.
+    """
+    started = time.monotonic()
+    plan = make_plan(profile, seed, timeout)
+    trials = _own_trials(plan) if subject is None else [_Trial(subject, contract, plan)]
+    names = None if against_mutants or subject is None else KEY_CONTROLS
+    progress = _Progress(on_progress)
+    for trial in trials:
+        trial.run(progress, fail_fast)
+        if fail_fast and trial.is_decided:
+            break
+    samples = all(trial.contract.is_sampler for trial in trials)
+    matrix = Matrix()
+    if samples and not any(trial.is_decided for trial in trials):
+        matrix = judge_gallery(plan, names, progress.say)
+    return _conclude(trials, matrix, plan, time.monotonic() - started, own=subject is None)
+
+
+class _Progress:
+    """Counts what is done; what is still to come grows as it becomes known."""
+
+    def __init__(self, listener: OnProgress | None) -> None:
+        self._listener, self._done, self._total = listener, 0, 0
+
+    def expect(self, steps: int) -> None:
+        self._total += steps
+
+    def step(self, what: str) -> None:
+        self._done += 1
+        self.say(self._done, self._total, what)
+
+    def say(self, done: int, total: int, what: str) -> None:
+        if self._listener is not None:
+            self._listener(done, total, what)
+
+
+class _Trial:
+    """One subject with its plan, and what the checks found."""
+
+    def __init__(
+        self,
+        subject: Subject | str | Callable[..., Any],
+        contract: Contract | str | None,
+        plan: Plan,
+        label: str = "",
+    ) -> None:
+        self._subject: Subject | str = (
+            subject if isinstance(subject, str) else as_subject(subject, contract)
+        )
+        self.plan, self.label, self.visible = plan, label, plan.visible
+        self.contract = Contract.RAGGED
+        self._wanted = contract
+        self.name = self.spec = ""
+        self.findings: list[Finding] = []
+        self.scorecard: list[ScorecardRow] = []
+
+    @property
+    def is_decided(self) -> bool:
+        return any(f.outcome in (Outcome.LOSSY, Outcome.BROKEN) for f in self.findings)
+
+    def run(self, progress: _Progress, fail_fast: bool) -> None:
+        """Run every check that fits the contract."""
+        subject = self._subject
+        if isinstance(subject, Subject) and subject.spec is None:
+            self.name, self.contract = subject.name, subject.contract
+            plan = self.plan
+            for name in self._expect(progress):
+                if name not in EXACT:
+                    plan = self._plan_to_sample()
+                self._take(run_checks(subject, None, [name], plan))
+                progress.step(f"{self.name}: {name}")
+                if fail_fast and self.is_decided:
+                    return
+            return
+        spec = subject if isinstance(subject, str) else subject.spec
+        assert spec is not None
+        wanted = self._wanted if isinstance(subject, str) else subject.contract
+        self.name = self.spec = spec
+        names: Sequence[str] = ()
+        try:
+            with SubjectProcess(spec, wanted, self.plan) as process:
+                assert isinstance(process.contract, Contract)
+                self.name, self.contract = process.name, process.contract
+                names = self._expect(progress)
+                exact = [name for name in names if name in EXACT]
+                self._examine(exact or names, process, progress, fail_fast)
+            if exact and not (fail_fast and self.is_decided):
+                rest = [name for name in names if name not in EXACT]
+                with SubjectProcess(spec, self.contract, self._plan_to_sample()) as process:
+                    self._examine(rest, process, progress, fail_fast)
+        except ContractBroken as failure:
+            self.findings.append(broken("load", failure.reason))
+
+    def _plan_to_sample(self) -> Plan:
+        plan = after_proof(self.plan) if is_proven(self.findings) else self.plan
+        self.visible = plan.visible
+        return plan
+
+    def _examine(
+        self,
+        names: Sequence[str],
+        process: SubjectProcess,
+        progress: _Progress,
+        fail_fast: bool,
+    ) -> None:
+        for name in names:
+            self._take(process.run([name], fail_fast=fail_fast))
+            progress.step(f"{self.name}: {name}")
+            if fail_fast and self.is_decided:
+                return
+
+    def _expect(self, progress: _Progress) -> Sequence[str]:
+        names = checks_for(self.contract)
+        progress.expect(len(names))
+        return names
+
+    def _take(self, findings: list[Finding]) -> None:
+        for finding in findings:
+            if finding.check == "scorecard" and "row" in finding.case:
+                row = ScoreRow.from_finding(finding)
+                self.scorecard.append(ScorecardRow(row.name, row.result.value, row.message))
+            elif self.label:
+                self.findings.append(replace(finding, message=f"{self.label}: {finding.message}"))
+            else:
+                self.findings.append(finding)
+
+
+def _own_trials(plan: Plan) -> list[_Trial]:
+    """Every installed backend of our own verifier."""
+    from draftproof import available_backends
+
+    slow = replace(plan, visible=max(plan.visible, REFERENCE_VISIBLE))
+    return [
+        _Trial(f"own:{name}", Contract.RAGGED, slow if name == "reference" else plan, name)
+        for name in available_backends()
+    ]
+
+
+def _conclude(
+    trials: Sequence[_Trial], matrix: Matrix, plan: Plan, seconds: float, *, own: bool
+) -> Verdict:
+    findings = tuple(finding for trial in trials for finding in trial.findings)
+    first = trials[0]
+    outcome, reason = _outcome(findings, matrix, first.contract)
+    decisive = _smallest(findings, outcome)
+    guilty = next((t for t in trials if decisive in t.findings), first)
+    reproducer: Reproducer | None = None
+    if decisive is not None and guilty.spec:
+        reproducer = find_reproducer(
+            guilty.spec, guilty.contract, plan.profile, plan.seed, decisive
+        )
+    return Verdict(
+        subject="draftproof.verify" if own else first.name,
+        contract=first.contract.value,
+        profile=plan.profile,
+        seed=plan.seed,
+        outcome=outcome,
+        reason=reason,
+        backends=tuple(trial.label for trial in trials if trial.label),
+        version=_version(),
+        findings=findings,
+        total_variation_bound=_bound(findings),
+        power=_power(findings, matrix, max(trial.visible for trial in trials)),
+        false_alarm_budget=budget.table(plan.false_alarm) if first.contract.is_sampler else {},
+        scorecard=tuple(first.scorecard),
+        nearest_fault=nearest_fault(findings) if outcome is Conclusion.REJECTED else None,
+        reproducer=reproducer,
+        not_covered=_not_covered(findings, plan, first.contract),
+        efficiency={
+            f"{f.world}, g = {f.num_draft}": f.emitted - 1
+            for f in findings
+            if f.check == "oracle" and f.emitted is not None and f.num_draft == f.max_draft > 0
+        },
+        seconds=seconds,
+    )
+
+
+def _outcome(
+    findings: Sequence[Finding], matrix: Matrix, contract: Contract
+) -> tuple[Conclusion, str]:
+    """Lossy outranks broken; what is neither must have shown its power."""
+    by_outcome = {outcome: [f for f in findings if f.outcome is outcome] for outcome in Outcome}
+    if by_outcome[Outcome.LOSSY]:
+        worst = by_outcome[Outcome.LOSSY][0]
+        return Conclusion.REJECTED, f"{worst.check}: {worst.message}"
+    if by_outcome[Outcome.BROKEN]:
+        worst = by_outcome[Outcome.BROKEN][0]
+        return Conclusion.BROKEN, f"{worst.check}: {worst.message}"
+    if not contract.is_sampler:
+        passed = len(by_outcome[Outcome.PASSED])
+        return Conclusion.NOT_REJECTED, f"{passed} findings, none against it"
+    if matrix.survivors:
+        return Conclusion.INCONCLUSIVE, f"no power: not rejected either: {matrix.survivors[0]}"
+    if matrix.casualties:
+        return (
+            Conclusion.INCONCLUSIVE,
+            f"the judge rejects a right verifier, {matrix.casualties[0]}",
+        )
+    exact = [f for f in findings if f.check == "oracle"]
+    exactly = bool(exact) and all(f.outcome is Outcome.PASSED for f in exact)
+    unfinished = by_outcome[Outcome.INCONCLUSIVE]
+    if unfinished and not exactly:
+        return Conclusion.INCONCLUSIVE, f"{unfinished[0].check}: {unfinished[0].message}"
+    evidence = "its exact law is the target's" if exactly else "no sampled law is off"
+    killed = f"{matrix.killed} of {matrix.total} controls rejected"
+    return Conclusion.NOT_REJECTED, f"{evidence} in {_worlds(findings)} worlds; {killed}"
+
+
+def _worlds(findings: Sequence[Finding]) -> int:
+    return len({f.world for f in findings if f.check in ("oracle", "joint") and f.world})
+
+
+def _smallest(findings: Sequence[Finding], outcome: Conclusion) -> Finding | None:
+    """The finding to show again: the shortest text, exact before sampled."""
+    wanted = {Conclusion.REJECTED: Outcome.LOSSY, Conclusion.BROKEN: Outcome.BROKEN}.get(outcome)
+    found = [f for f in findings if f.outcome is wanted]
+    grades = list(Grade)
+    return min(found, key=lambda f: (grades.index(f.grade), f.num_draft, f.max_draft), default=None)
+
+
+def _bound(findings: Sequence[Finding]) -> float | None:
+    """The largest bound of the strongest grade that every world reached."""
+    for check in ("oracle", "joint"):
+        laws = [f for f in findings if f.check == check]
+        if laws and all(f.outcome is Outcome.PASSED and f.error is not None for f in laws):
+            return max(
+                max(f.error or 0.0, f.total_variation or 0.0)
+                if check == "oracle"
+                else f.error or 0.0
+                for f in laws
+            )
+    return None
+
+
+def _power(findings: Sequence[Finding], matrix: Matrix, visible: float) -> Power:
+    sampled = [f for f in findings if f.check == "joint" and f.error is not None]
+    hardest = max(sampled, key=lambda f: f.error or 0.0, default=None)
+    return Power(
+        controls_killed=matrix.killed,
+        controls_total=matrix.total,
+        smallest_visible_total_variation=visible if sampled else None,
+        hardest_world=hardest.world if hardest else "",
+        survivors=matrix.survivors,
+        controls=matrix.controls,
+    )
+
+
+def _not_covered(findings: Sequence[Finding], plan: Plan, contract: Contract) -> tuple[str, ...]:
+    if contract is Contract.PRACTICE:
+        return ("The practice problem emits an argmax: by its own rule it is not lossless.",)
+    if contract is Contract.GREEDY:
+        return ("Temperatures above 0; vocabularies beyond those of the cases.",)
+    longest = max((g for g, _ in plan.sizes), default=0)
+    padded = max((K for _, K in plan.sizes), default=0)
+    sentences = [
+        f"Laws were examined for V up to 6, drafts of up to {longest} tokens padded to {padded}, "
+        "in float64, rows alone, in pairs and in batches; larger vocabularies, other dtypes and "
+        "longer drafts were not.",
+        "Whether a caller passes the laws that its drafts were sampled from, no verifier can show.",
+    ]
+    if any(f.outcome is Outcome.NOT_DRIVABLE and f.check == "oracle" for f in findings):
+        sentences.append(
+            "Its uniforms could not be driven: its law was sampled. A total variation above "
+            f"{plan.visible:g} would have been seen with probability {plan.power:g}; "
+            "a smaller bias is not excluded."
+        )
+    return tuple(sentences)
+
+
+def _version() -> str:
+    try:
+        return version("draftproof")
+    except PackageNotFoundError:
+        return ""

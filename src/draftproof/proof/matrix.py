@@ -1,0 +1,123 @@
+"""Every verifier of known worth, judged at the subject's budget: the judge's own test."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+from draftproof.proof.checks import CHECKS, checks_for
+from draftproof.proof.contracts import Contract
+from draftproof.proof.examination import examine
+from draftproof.proof.finding import Outcome
+from draftproof.proof.mutants import EQUIVALENTS, MUTANTS, Mutant, get
+from draftproof.proof.plan import Plan, after_proof
+from draftproof.proof.process import run_checks
+from draftproof.proof.subject import load
+from draftproof.proof.verdict import Control
+
+__all__ = ["KEY_CONTROLS", "Matrix", "judge_gallery", "killers"]
+
+KEY_CONTROLS = (
+    "resample p on a rejection",
+    "one uniform for all",
+    "bonus from row K",
+    "rows in pairs share noise",
+    "noise kept between calls",
+    "coin is a token's noise",
+)
+"""One control for each way of going wrong that needs an instrument of its own."""
+
+FATAL = (Outcome.LOSSY, Outcome.BROKEN)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """What became of the gallery.
+
+    Attributes:
+        controls: a row for each wrong verifier.
+        casualties: right ones that were rejected: faults of the judge.
+    """
+
+    controls: tuple[Control, ...] = ()
+    casualties: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """Wrong verifiers that were judged."""
+        return len(self.controls)
+
+    @property
+    def survivors(self) -> tuple[str, ...]:
+        """Wrong ones that no check caught."""
+        return tuple(control.name for control in self.controls if not control.killed_by)
+
+    @property
+    def killed(self) -> int:
+        """Wrong ones that died."""
+        return self.total - len(self.survivors)
+
+
+def judge_gallery(
+    plan: Plan,
+    names: Iterable[str] | None = None,
+    on_progress: Callable[[int, int, str], object] | None = None,
+) -> Matrix:
+    """Judge verifiers of known worth, as many at once as there are processors.
+
+    Args:
+        plan: the subject's.
+        names: wrong verifiers to judge; None for all of them, and for all right ones too.
+        on_progress: told (done, total, name) after each.
+    """
+    gallery = list(MUTANTS.values()) + list(EQUIVALENTS.values())
+    if names is not None:
+        gallery = [get(name) for name in names]
+    deaths: dict[str, tuple[str, ...]] = {}
+    context = get_context("spawn")
+    with ProcessPoolExecutor(max_workers=os.cpu_count(), mp_context=context) as pool:
+        futures = {pool.submit(killers, mutant.name, plan): mutant.name for mutant in gallery}
+        for done, future in enumerate(as_completed(futures), 1):
+            name = futures[future]
+            deaths[name] = future.result()
+            if on_progress is not None:
+                on_progress(done, len(gallery), f"control: {name}")
+    wrong = [mutant for mutant in gallery if mutant.kind != "equivalent"]
+    right = [mutant for mutant in gallery if mutant.kind == "equivalent"]
+    return Matrix(
+        tuple(Control(mutant.name, deaths[mutant.name]) for mutant in wrong),
+        tuple(mutant.name for mutant in right if deaths[mutant.name]),
+    )
+
+
+def killers(name: str, plan: Plan) -> tuple[str, ...]:
+    """Judge one verifier until a check catches it, and return that check's name, if one does.
+
+    A right one is sampled only as far as one with an exact proof.
+    """
+    mutant = get(name)
+    if mutant.kind == "equivalent":
+        plan = after_proof(plan)
+    if mutant.kind == "broken":
+        findings = run_checks(
+            mutant.spec, Contract.RAGGED, checks_for(Contract.RAGGED), plan, fail_fast=True
+        )
+        return tuple(f.check for f in findings if f.outcome in FATAL)[:1]
+    with redirect_stdout(io.StringIO()):  # one of the right ones prints
+        return _killers_here(mutant, plan)
+
+
+def _killers_here(mutant: Mutant, plan: Plan) -> tuple[str, ...]:
+    subject = load(mutant.spec)
+    for name in checks_for(Contract.RAGGED):
+        if name == "scorecard":
+            continue
+        for finding in examine(name, CHECKS[name], subject, plan):
+            if finding.outcome in FATAL:
+                return (name,)
+    return ()
