@@ -1,19 +1,23 @@
 """The compiled kernels; see ``kernels/csrc/binding.cpp``. Arrays are trusted, never copied."""
 
-from typing_extensions import Buffer
+from typing import Any
+
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
 
 def verify_chain(
-    draft_token_ids: Buffer,
-    drafter_token_ids: Buffer,
-    draft_probs: Buffer | None,
-    sparse_ids: Buffer | None,
-    column_of: Buffer | None,
-    target_probs: Buffer,
-    num_draft: Buffer,
-    cu_num_draft: Buffer | None,
-    greedy: Buffer | None,
-    accept: Buffer,
-    final: Buffer,
+    draft_token_ids: Array,
+    drafter_token_ids: Array,
+    draft_probs: Array | None,
+    sparse_ids: Array | None,
+    column_of: Array | None,
+    target_probs: Array,
+    num_draft: Array,
+    cu_num_draft: Array | None,
+    greedy: Array | None,
+    accept: Array,
+    final: Array,
     max_draft: int,
     drafter_vocabulary: int,
     exact_match: bool,
@@ -21,14 +25,14 @@ def verify_chain(
     target_tolerance: float,
     draft_tolerance: float,
     num_threads: int,
-    token_ids: Buffer,
-    num_emitted: Buffer,
-    status: Buffer,
+    token_ids: Array,
+    num_emitted: Array,
+    status: Array,
     /,
 ) -> None: ...
 def fill_uniforms(
-    seeds: Buffer, positions: Buffer, stream: int, index: Buffer, out: Buffer, /
+    seeds: Array, positions: Array, stream: int, index: Array, out: Array, /
 ) -> None: ...
-def fill_token_uniforms(seeds: Buffer, positions: Buffer, stream: int, out: Buffer, /) -> None: ...
+def fill_token_uniforms(seeds: Array, positions: Array, stream: int, out: Array, /) -> None: ...
 def philox4x32(counter: list[int], key: list[int], /) -> list[int]: ...
 def instruction_set() -> str: ...

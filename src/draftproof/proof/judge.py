@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from draftproof.proof import budget
-from draftproof.proof.checks import EXACT, checks_for, is_proven
+from draftproof.proof.checks import ORACLE, checks_for, is_proven
 from draftproof.proof.checks.scorecard import ScoreRow
 from draftproof.proof.contracts import Contract
 from draftproof.proof.emission import ContractBroken
@@ -33,9 +33,6 @@ __all__ = ["OnProgress", "check"]
 
 OnProgress = Callable[[int, int, str], object]
 """(done, total, what is next)."""
-
-REFERENCE_VISIBLE = 0.05
-"""The total variation to be seen in our reference backend, which verifies row by row in Python."""
 
 
 def check(
@@ -141,8 +138,8 @@ class _Trial:
             self.name, self.contract = subject.name, subject.contract
             plan = self.plan
             for name in self._expect(progress):
-                if name not in EXACT:
-                    plan = self._plan_to_sample()
+                if name not in ORACLE:
+                    plan = self._plan_for_the_rest()
                 self._take(run_checks(subject, None, [name], plan))
                 progress.step(f"{self.name}: {name}")
                 if fail_fast and self.is_decided:
@@ -158,16 +155,16 @@ class _Trial:
                 assert isinstance(process.contract, Contract)
                 self.name, self.contract = process.name, process.contract
                 names = self._expect(progress)
-                exact = [name for name in names if name in EXACT]
-                self._examine(exact or names, process, progress, fail_fast)
-            if exact and not (fail_fast and self.is_decided):
-                rest = [name for name in names if name not in EXACT]
-                with SubjectProcess(spec, self.contract, self._plan_to_sample()) as process:
+                oracle = [name for name in names if name in ORACLE]
+                self._examine(oracle or names, process, progress, fail_fast)
+            if oracle and not (fail_fast and self.is_decided):
+                rest = [name for name in names if name not in ORACLE]
+                with SubjectProcess(spec, self.contract, self._plan_for_the_rest()) as process:
                     self._examine(rest, process, progress, fail_fast)
         except ContractBroken as failure:
             self.findings.append(broken("load", failure.reason))
 
-    def _plan_to_sample(self) -> Plan:
+    def _plan_for_the_rest(self) -> Plan:
         plan = after_proof(self.plan) if is_proven(self.findings) else self.plan
         self.visible = plan.visible
         return plan
@@ -205,11 +202,7 @@ def _own_trials(plan: Plan) -> list[_Trial]:
     """Every installed backend of our own verifier."""
     from draftproof import available_backends
 
-    slow = replace(plan, visible=max(plan.visible, REFERENCE_VISIBLE))
-    return [
-        _Trial(f"own:{name}", Contract.RAGGED, slow if name == "reference" else plan, name)
-        for name in available_backends()
-    ]
+    return [_Trial(f"own:{name}", Contract.RAGGED, plan, name) for name in available_backends()]
 
 
 def _conclude(

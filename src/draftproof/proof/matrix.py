@@ -10,10 +10,10 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from multiprocessing import get_context
 
-from draftproof.proof.checks import CHECKS, checks_for
+from draftproof.proof.checks import CHECKS, ORACLE, checks_for, is_proven
 from draftproof.proof.contracts import Contract
 from draftproof.proof.examination import examine
-from draftproof.proof.finding import Outcome
+from draftproof.proof.finding import Finding, Outcome
 from draftproof.proof.mutants import EQUIVALENTS, MUTANTS, Mutant, get
 from draftproof.proof.plan import Plan, after_proof
 from draftproof.proof.process import run_checks
@@ -96,13 +96,8 @@ def judge_gallery(
 
 
 def killers(name: str, plan: Plan) -> tuple[str, ...]:
-    """Judge one verifier until a check catches it, and return that check's name, if one does.
-
-    A right one is sampled only as far as one with an exact proof.
-    """
+    """Judge one verifier until a check catches it, and return that check's name, if one does."""
     mutant = get(name)
-    if mutant.kind == "equivalent":
-        plan = after_proof(plan)
     if mutant.kind == "broken":
         findings = run_checks(
             mutant.spec, Contract.RAGGED, checks_for(Contract.RAGGED), plan, fail_fast=True
@@ -114,10 +109,14 @@ def killers(name: str, plan: Plan) -> tuple[str, ...]:
 
 def _killers_here(mutant: Mutant, plan: Plan) -> tuple[str, ...]:
     subject = load(mutant.spec)
+    findings: list[Finding] = []
     for name in checks_for(Contract.RAGGED):
         if name == "scorecard":
             continue
+        if name not in ORACLE and is_proven(findings):
+            plan = after_proof(plan)
         for finding in examine(name, CHECKS[name], subject, plan):
             if finding.outcome in FATAL:
                 return (name,)
+            findings.append(finding)
     return ()

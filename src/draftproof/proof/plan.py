@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-__all__ = ["PROFILES", "PROVEN_VISIBLE", "Plan", "after_proof", "make_plan"]
+__all__ = ["PROFILES", "Plan", "after_proof", "make_plan"]
 
 PROFILES = ("quick", "standard", "paper")
 
@@ -40,9 +40,10 @@ class Plan:
     timeout: float
 
 
-PROVEN_VISIBLE = 0.05
-"""What sampling must still see of a subject whose law was found exact in every world and size:
-it then looks for what only batches, rounds and real generators show, and such faults are gross."""
+PROVEN_VISIBLE = 0.1
+PROVEN_SIZES = ((0, 2), (1, 2))
+"""What is left to examine where the oracle has proven a law in every world and size: what only
+batches, rounds, floats and real generators show, and such faults are gross."""
 
 _QUICK_SIZES = ((0, 2), (1, 1), (1, 2), (2, 2))
 
@@ -75,5 +76,10 @@ def make_plan(profile: str, seed: int, timeout: float | None = None) -> Plan:
 
 
 def after_proof(plan: Plan) -> Plan:
-    """Return the plan of what is left to sample once the oracle has found no fault."""
-    return replace(plan, visible=max(plan.visible, PROVEN_VISIBLE))
+    """Return the plan of what is left to examine once the oracle has found no fault."""
+    return replace(
+        plan,
+        worlds=plan.worlds[:1],
+        sizes=PROVEN_SIZES,
+        visible=max(plan.visible, PROVEN_VISIBLE),
+    )
