@@ -147,3 +147,14 @@ def test_what_cannot_be_replayed_is_refused():
         Replay(as_subject(own_entropy), L4, 1)
     with pytest.raises(NotDrivable, match="raises"):
         Replay(as_subject(raising), L4, 1)
+
+
+def test_rows_that_depend_on_each_other_are_noticed():
+    def shared(draft, q, p, num_draft, rng):
+        B, K = draft.shape
+        first = ReplayGenerator(np.repeat(rng.random((B, K + 1))[:1], B, axis=0))
+        return correct(draft, q, p, num_draft, first)
+
+    assert Replay(as_subject(shared), L4, 1).rows_depend
+    assert not Replay(as_subject(correct), L4, 1).rows_depend
+    assert not Replay(as_subject(looping), L4, 1).rows_depend

@@ -47,6 +47,7 @@ ONE = 1 << 53
 MOST_CELLS = 2_048
 """Of one chain of drafts."""
 MOST_ROUNDS = 16
+MOST_BRACKETS = 20_000
 
 _LOW, _HIGH = slice(None, -1), slice(1, None)
 Thresholds = list[list[list[int]]]
@@ -201,6 +202,8 @@ def _bisect(replay: Replay, brackets: _Brackets) -> set[tuple[int, int, int]]:
     """Halve all brackets together, down to one step; a third outcome makes two of one."""
     found: set[tuple[int, int, int]] = set()
     while len(brackets.low):
+        if len(brackets.low) > MOST_BRACKETS:
+            raise NotDrivable("The subject's outcomes change without end.")
         middle = (brackets.low + brackets.high) // 2
         point = brackets.point.copy()
         point[np.arange(len(point)), brackets.column] = middle
