@@ -28,6 +28,9 @@ MAX_PATHS = 5_000
 """Runs that one exploration may take."""
 RUN_TWICE = 16
 """First runs that are repeated: a subject with entropy of its own does not repeat itself."""
+RUN_OFTEN = 40
+"""Repetitions of a run that looked at no uniform: entropy of its own may be all it uses, and two
+runs of it agree by chance."""
 
 Result = TypeVar("Result")
 
@@ -74,6 +77,11 @@ class Path:
         """The probability of the decisions so far."""
         taken = self._decisions[: self._step]
         return math.prod((d.shares[d.option] for d in taken), start=Fraction(1))
+
+    @property
+    def looked(self) -> bool:
+        """Whether any uniform was compared with anything."""
+        return bool(self._intervals)
 
     def choose(self, law: Sequence[Fraction]) -> int:
         """Draw from a law: each outcome of positive probability has runs of its own."""
@@ -153,10 +161,11 @@ def explore(
     """
     decisions: list[_Decision] = []
     for number in range(max_paths):
-        result, weight = _run(program, decisions)
-        if number < RUN_TWICE and not _same(result, _run(program, decisions)[0]):
-            raise NotDrivable("The subject gives different results for equal uniforms.")
-        yield result, weight
+        result, path = _run(program, decisions)
+        for _ in range((number < RUN_TWICE) if path.looked else RUN_OFTEN):
+            if not _same(result, _run(program, decisions)[0]):
+                raise NotDrivable("The subject gives different results for equal uniforms.")
+        yield result, path.weight
         while decisions and not decisions[-1].advance():
             decisions.pop()
         if not decisions:
@@ -166,7 +175,7 @@ def explore(
 
 def _run(
     program: Callable[[Path], Result], decisions: list[_Decision]
-) -> tuple[Result | Exception, Fraction]:
+) -> tuple[Result | Exception, Path]:
     path = Path(decisions)
     _active.append(path)
     result: Result | Exception
@@ -180,7 +189,7 @@ def _run(
         _active.pop()
     if path.refusal is not None:
         raise NotDrivable(path.refusal)
-    return result, path.weight
+    return result, path
 
 
 def _same(first: Any, second: Any) -> bool:
