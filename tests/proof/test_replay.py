@@ -3,6 +3,7 @@ import pytest
 
 from draftproof.proof import WORLDS
 from draftproof.proof.controls import correct
+from draftproof.proof.emission import ContractBroken
 from draftproof.proof.generator import NotDrivable
 from draftproof.proof.replay import BROKEN, Replay, ReplayGenerator
 from draftproof.proof.subject import as_subject
@@ -86,19 +87,19 @@ def test_many_lanes_run_in_one_call():
 
 def test_broken_lanes_are_found_among_the_others():
     def raising(draft, q, p, num_draft, rng):
-        out, n = correct(draft, q, p, num_draft, rng)
-        if (out[:, 0] == 3).any():
+        u = rng.random((len(p), 1))
+        if (u > 1 - 2.0**-20).any():
             raise RuntimeError
-        return out, n
+        return (u >= 0.5).astype(int), np.ones(len(p), dtype=int)
 
-    right, wrong = (Replay(as_subject(s), L4, 0) for s in (correct, raising))
-    uniforms = np.random.default_rng(0).random((300, 1))
-    which = np.zeros(300, dtype=int)
-    codes, broken = right.emit(which, uniforms), wrong.emit(which, uniforms)
-    lost = np.array([right.text(code) == (3,) for code in codes])
-    assert lost.any()
-    assert (broken == np.where(lost, BROKEN, codes)).all()
-    assert wrong.text(BROKEN) is None
+    replay = Replay(as_subject(raising), L4, 0)
+    uniforms = np.tile([[0.25], [0.75]], (150, 1))
+    uniforms[[17, 18, 203]] = 1 - 2.0**-21
+    codes = replay.emit(np.zeros(300, dtype=int), uniforms)
+    assert np.flatnonzero(codes == BROKEN).tolist() == [17, 18, 203]
+    assert replay.text(codes[0]) == (0,)
+    assert replay.text(codes[1]) == (1,)
+    assert replay.text(BROKEN) is None
 
 
 def test_uniforms_that_depend_on_the_drafts_are_replayed_one_by_one():
@@ -130,6 +131,10 @@ def test_what_cannot_be_replayed_is_refused():
     def raising(draft, q, p, num_draft, rng):
         raise KeyError
 
+    def out_of_range(draft, q, p, num_draft, rng):
+        out, n = correct(draft, q, p, num_draft, rng)
+        return np.where(out == 3, 4, out), n
+
     def deterministic(draft, q, p, num_draft, rng):
         return p[:, :1].argmax(axis=2), np.ones(len(p), dtype=int)
 
@@ -141,11 +146,13 @@ def test_what_cannot_be_replayed_is_refused():
 
     with pytest.raises(NotDrivable, match="exponential"):
         Replay(as_subject(exponential), L4, 1)
+    with pytest.raises(ContractBroken, match="wanted a token"):
+        Replay(as_subject(out_of_range), L4, 1)
     with pytest.raises(NotDrivable, match="takes no uniforms"):
         Replay(as_subject(deterministic), L4, 0)
     with pytest.raises(NotDrivable, match="equal uniforms"):
         Replay(as_subject(own_entropy), L4, 1)
-    with pytest.raises(NotDrivable, match="raises"):
+    with pytest.raises(NotDrivable, match="KeyError"):
         Replay(as_subject(raising), L4, 1)
 
 
