@@ -108,8 +108,9 @@ class Replay:
         self._p = np.stack([p for _, p in laws])
         self._subject = subject
         self._requests: list[Shape] | None = None
-        scripts = np.random.default_rng(DRY_LANES).random((2, DRY_LANES, LONGEST_SCRIPT))
-        chains = np.arange(DRY_LANES) % len(self.drafts)
+        rng = np.random.default_rng(DRY_LANES)
+        scripts = rng.random((2, DRY_LANES, LONGEST_SCRIPT))
+        chains = rng.integers(len(self.drafts), size=DRY_LANES)
         self.columns = self._dry_run(chains, scripts)
         if self.columns == 0:
             raise NotDrivable("The subject takes no uniforms from its generator.")
