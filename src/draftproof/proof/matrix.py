@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 
 from draftproof.proof.checks import CHECKS, ORACLE, checks_for, is_proven
@@ -15,7 +15,7 @@ from draftproof.proof.contracts import Contract
 from draftproof.proof.examination import examine
 from draftproof.proof.finding import Finding, Outcome
 from draftproof.proof.mutants import EQUIVALENTS, MUTANTS, Mutant, get
-from draftproof.proof.plan import Plan, after_proof
+from draftproof.proof.plan import Plan, after_proof, make_plan
 from draftproof.proof.process import run_checks
 from draftproof.proof.subject import load
 from draftproof.proof.verdict import Control
@@ -33,6 +33,8 @@ KEY_CONTROLS = (
 """One control for each way of going wrong that needs an instrument of its own."""
 
 FATAL = (Outcome.LOSSY, Outcome.BROKEN)
+PATIENCE = 10.0
+"""Seconds that a check may take of a verifier that is known to hang."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,15 @@ def judge_gallery(
 
 
 def killers(name: str, plan: Plan) -> tuple[str, ...]:
-    """Judge one verifier until a check catches it, and return that check's name, if one does."""
+    """Judge one verifier until a check catches it, and return that check's name, if one does.
+
+    A right one gets the quick plan: its death would be a false alarm, whatever the plan.
+    """
     mutant = get(name)
+    if mutant.kind == "equivalent":
+        plan = make_plan("quick", plan.seed, plan.timeout)
     if mutant.kind == "broken":
+        plan = replace(plan, timeout=min(plan.timeout, PATIENCE))
         findings = run_checks(
             mutant.spec, Contract.RAGGED, checks_for(Contract.RAGGED), plan, fail_fast=True
         )

@@ -83,7 +83,8 @@ def top_two_rows(q: Array) -> Array:
     """`top_two` of [..., V]; rows of NaN stay so."""
     ranks = np.argsort(np.argsort(-q, axis=-1, kind="stable"), axis=-1)
     weights = np.where((ranks < 2) | np.isnan(q), q, 0)
-    return weights / weights.sum(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore"):  # rows of padding are NaN
+        return weights / weights.sum(axis=-1, keepdims=True)
 
 
 @mutant("full drafts, q cut to its top 2")
