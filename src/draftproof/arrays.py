@@ -44,7 +44,9 @@ def as_integers(name: str, value: Any, known: tuple[int, ...], *free: str) -> In
                 )
             )
         array = array.astype(np.int64)
-    _check_shape(name, array.shape, known, free)
+    shape = array.shape
+    if len(shape) != len(known) + len(free) or shape[: len(known)] != known:
+        raise _wrong_shape(name, shape, known, free)
     if array.dtype is _INT64 and array.flags.c_contiguous and array.flags.aligned:
         return array
     return np.require(array, np.int64, ["C", "A"])
@@ -63,7 +65,8 @@ def as_booleans(name: str, value: Any, known: tuple[int, ...]) -> npt.NDArray[np
                 fix="compare explicitly, as in temperatures == 0",
             )
         )
-    _check_shape(name, array.shape, known, ())
+    if array.shape != known:
+        raise _wrong_shape(name, array.shape, known, ())
     return np.ascontiguousarray(array, dtype=np.bool_)
 
 
@@ -91,21 +94,21 @@ def as_probabilities(
                     fix="convert it with .astype(numpy.float64)",
                 )
             )
-    _check_shape(name, array.shape, known, free, fix)
+    shape = array.shape
+    if len(shape) != len(known) + len(free) or shape[: len(known)] != known:
+        raise _wrong_shape(name, shape, known, free, fix)
     return array
 
 
-def _check_shape(
+def _wrong_shape(
     name: str,
     shape: tuple[int, ...],
     known: tuple[int, ...],
     free: tuple[str, ...],
     fix: str = "",
-) -> None:
-    if len(shape) == len(known) + len(free) and shape[: len(known)] == known:
-        return
+) -> ValueError:
     spelled = "[" + ", ".join(map(str, (*known, *free))) + "]"
-    raise ValueError(
+    return ValueError(
         complaint(
             name,
             "",

@@ -80,7 +80,6 @@ def padded_batch(
     draft_probs: Any,
     target_probs: Any,
     num_draft: Any = None,
-    *,
     greedy: Any = None,
     draft_to_target: Any = None,
     allow_narrow_draft: bool = False,

@@ -121,9 +121,9 @@ def verify(
         draft_probs,
         target_probs,
         num_draft,
-        greedy=greedy,
-        draft_to_target=draft_to_target,
-        allow_narrow_draft=allow_narrow_draft,
+        greedy,
+        draft_to_target,
+        allow_narrow_draft,
     )
     return _verify(
         batch,
@@ -131,13 +131,13 @@ def verify(
         uniforms,
         seeds,
         positions,
-        rule=rule,
-        state=state,
-        validate=validate,
-        on_bad_row=on_bad_row,
-        backend=backend,
-        num_threads=num_threads,
-        return_trace=return_trace,
+        rule,
+        state,
+        validate,
+        on_bad_row,
+        backend,
+        num_threads,
+        return_trace,
     )
 
 
@@ -204,13 +204,13 @@ def verify_packed(
         uniforms,
         seeds,
         positions,
-        rule=rule,
-        state=state,
-        validate=validate,
-        on_bad_row=on_bad_row,
-        backend=backend,
-        num_threads=num_threads,
-        return_trace=return_trace,
+        rule,
+        state,
+        validate,
+        on_bad_row,
+        backend,
+        num_threads,
+        return_trace,
     )
 
 
@@ -253,7 +253,8 @@ def verify_greedy(
                 fix="pass target_probs [B, K+1, V] or target_argmax [B, K+1]",
             )
         )
-    _check_option("on_bad_row", on_bad_row, ON_BAD_ROW)
+    if on_bad_row not in ON_BAD_ROW:
+        raise _unknown_option("on_bad_row", on_bad_row, ON_BAD_ROW)
     ids = as_integers("draft_token_ids", draft_token_ids, (), "B", "K")
     if target_argmax is None and np.ndim(target_probs) == 2:  # type: ignore[arg-type]
         target_argmax = target_probs
@@ -331,7 +332,6 @@ def _verify(
     uniforms: tuple[npt.ArrayLike, npt.ArrayLike] | None,
     seeds: npt.ArrayLike | None,
     positions: npt.ArrayLike | None,
-    *,
     rule: str = "token",
     state: None = None,
     validate: str = "touched",
@@ -341,9 +341,12 @@ def _verify(
     return_trace: bool = False,
 ) -> VerifyResult:
     """Check the options, draw the uniforms, run the backend, report the first bad row."""
-    _check_option("rule", rule, RULES)
-    _check_option("validate", validate, VALIDATE)
-    _check_option("on_bad_row", on_bad_row, ON_BAD_ROW)
+    if rule not in RULES:
+        raise _unknown_option("rule", rule, RULES)
+    if validate not in VALIDATE:
+        raise _unknown_option("validate", validate, VALIDATE)
+    if on_bad_row not in ON_BAD_ROW:
+        raise _unknown_option("on_bad_row", on_bad_row, ON_BAD_ROW)
     if state is not None:
         raise ValueError(
             complaint(
@@ -403,14 +406,13 @@ def _is_thread_count(value: object) -> bool:
     return bool(isinstance(value, int | np.integer) and not isinstance(value, bool) and value > 0)
 
 
-def _check_option(name: str, value: str, options: tuple[str, ...]) -> None:
-    if value not in options:
-        raise ValueError(
-            complaint(
-                name,
-                "",
-                found=repr(value),
-                wanted=f"one of {', '.join(map(repr, options))}",
-                fix="choose one of these",
-            )
+def _unknown_option(name: str, value: object, options: tuple[str, ...]) -> ValueError:
+    return ValueError(
+        complaint(
+            name,
+            "",
+            found=repr(value),
+            wanted=f"one of {', '.join(map(repr, options))}",
+            fix="choose one of these",
         )
+    )
