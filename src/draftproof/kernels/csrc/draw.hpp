@@ -126,9 +126,8 @@ inline std::int64_t draw_in_order(const Weights& weights, double u, Scratch& scr
 
 // Find the token by block sums whose every partial sum is within a relative error of the true one;
 // -1 if the error leaves its identity open.
-template <typename T>
-std::int64_t draw_by_blocks(const Weights& weights, double u, double total, double relative_error,
-                            Scratch& scratch, const RowSums& sums) {
+inline std::int64_t draw_by_blocks(const Weights& weights, double u, double total,
+                                   double relative_error, Scratch& scratch) {
     const double margin = 2 * relative_error * total, threshold = u * total;
     const auto& block_weights = scratch.block_weights;
     double below = 0;
@@ -138,19 +137,8 @@ std::int64_t draw_by_blocks(const Weights& weights, double u, double total, doub
         below += weight;
         start += kBlock;
     }
-    // The same once more inside the block, by sixteenths.
-    constexpr int kPart = kBlock / 16;
-    for (; start < weights.size(); start += kPart) {
-        double weight = 0;
-        RowCheck ignored;
-        const std::int64_t n = std::min<std::int64_t>(kPart, weights.size() - start);
-        sum_blocks<T>(weights, start, n, scratch, sums, &weight, ignored);
-        if (below + weight > threshold) break;
-        below += weight;
-    }
     if (start >= weights.size()) return -1;
-    // One part more than the one found, so that an error at its end is seen and not guessed.
-    const int n = static_cast<int>(std::min<std::int64_t>(2 * kPart, weights.size() - start));
+    const int n = static_cast<int>(std::min<std::int64_t>(kBlock, weights.size() - start));
     const double* w = exact_weights(weights, start, n, scratch);
     for (int i = 0; i < n; ++i) {
         const double through = below + w[i];
@@ -223,17 +211,17 @@ inline Drawn draw(const Weights& weights, double u, Scratch& scratch, const RowS
         total = total_by_blocks<float>(weights, scratch, sums, check);
         const double error = order_error + (weights.q ? kFastRoundoff * 1.01 : 0);
         if (trusted(total)) {
-            token = draw_by_blocks<float>(weights, u, total, error, scratch, sums);
+            token = draw_by_blocks(weights, u, total, error, scratch);
         }
         if (token < 0 && weights.q && trusted(total)) {
             RowCheck ignored;
             const double repeated = total_by_blocks<double>(weights, scratch, sums, ignored);
-            token = draw_by_blocks<double>(weights, u, repeated, order_error, scratch, sums);
+            token = draw_by_blocks(weights, u, repeated, order_error, scratch);
         }
     } else {
         total = total_by_blocks<double>(weights, scratch, sums, check);
         if (trusted(total)) {
-            token = draw_by_blocks<double>(weights, u, total, order_error, scratch, sums);
+            token = draw_by_blocks(weights, u, total, order_error, scratch);
         }
     }
     if (token < 0 && total > 0) token = draw_in_order(weights, u, scratch);

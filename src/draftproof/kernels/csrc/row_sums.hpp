@@ -11,8 +11,8 @@
 
 namespace draftproof {
 
-constexpr int kBlock = 1024;          // one block's weight is rescanned to find the token
-constexpr double kFastRoundoff = 0x1p-23;  // residual_float32: two float32 roundings a weight
+constexpr int kBlock = 256;                // one block is rescanned to find the token
+constexpr double kFastRoundoff = 3 * 0x1p-24;  // residual_float32: three float32 roundings
 
 // What the pass over a row saw of its numbers. `sign` also reports -0.0, `p_mass` and `q_mass` may
 // carry float32 rounding: a suspicion, to be settled by a second look.
@@ -63,10 +63,10 @@ struct RowSums {
 #if DRAFTPROOF_X86
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx2")
+#pragma GCC target("avx2,fma")
 #endif
 #define DRAFTPROOF_ISA avx2
 #define DRAFTPROOF_MM(name) _mm256_##name
@@ -77,11 +77,11 @@ struct RowSums {
 #undef DRAFTPROOF_VECTOR_BYTES
 #if defined(__clang__)
 #pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx512f,avx512dq"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,fma"))), apply_to = function)
 #else
 #pragma GCC pop_options
 #pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq")
+#pragma GCC target("avx512f,avx512dq,fma")
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC's own headers (its bug 105593)
 #endif
@@ -122,7 +122,9 @@ inline bool runs_here(const InstructionSet& set) {
     if (set.sums == &avx512::kRowSums) {
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
     }
-    if (set.sums == &avx2::kRowSums) return __builtin_cpu_supports("avx2");
+    if (set.sums == &avx2::kRowSums) {
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    }
 #endif
     return set.sums == &baseline::kRowSums;
 }
