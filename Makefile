@@ -15,7 +15,8 @@ help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 proof: $(INSTALLED)  ## prove that the verifier is lossless
-	$(BIN)/python -m draftproof proof
+	@mkdir -p build
+	$(BIN)/python -m draftproof check --json build/verdict.json --html build/report.html
 
 test: lint  ## lint, type check, and run the fast tests
 	$(BIN)/python -m pytest

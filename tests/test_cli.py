@@ -12,13 +12,9 @@ from typer.testing import CliRunner
 import draftproof.doctor
 from draftproof import cli
 from draftproof.proof import reproduce as figures_of
-from draftproof.proof.controls import CONTROLS, correct
 from draftproof.proof.figure import Figure
-from draftproof.proof.first_evidence import Trial, first_evidence
 from draftproof.proof.worlds import WORLDS
 from tests.report.verdicts import ALL, broken, inconclusive, rejected, verdict
-
-WRONG = next(iter(CONTROLS.values()))
 
 
 def run(*arguments):
@@ -44,7 +40,6 @@ def test_without_a_command_the_help_is_shown():
     [
         (),
         *[(name,) for name in ("doctor", "practice", "check", "worlds", "mutants", "reproduce")],
-        ("proof",),
     ],
 )
 def test_every_command_and_option_has_a_help_text(command):
@@ -56,7 +51,6 @@ def test_every_command_and_option_has_a_help_text(command):
     [
         ("nonsense",),
         ("practice",),
-        ("proof", "--sequences", "5"),
         ("check", "m:f", "--contract", "raged"),
         ("check", "m:f", "--profile", "slow"),
         ("check", "m:f", "--against", "all"),
@@ -111,55 +105,6 @@ def test_practice_names_a_file_that_cannot_be_written(tmp_path):
     result = run("practice", "--init", file)
     assert result.exit_code == 2
     assert result.stderr == f"Error: {file} cannot be written: No such file or directory.\n"
-
-
-def test_proof_shows_a_table_and_ends_with_the_verdict(tmp_path):
-    file = tmp_path / "evidence.json"
-    result = run("proof", "--sequences", "3000", "--json", file)
-    assert (result.exit_code, result.stderr) == (0, "")
-    evidence = json.loads(file.read_text())
-    for finding in evidence["findings"]:
-        assert finding["name"] in result.stdout
-    last = result.stdout.splitlines()[-1]
-    assert last == f"VERDICT: not rejected ({evidence['reason']})"
-    assert evidence == first_evidence(sequences=3_000)
-
-
-@pytest.mark.parametrize(
-    ("trials", "code", "verdict"),
-    [
-        ([Trial("x", correct), Trial("c", WRONG, is_control=True)], 0, "not rejected"),
-        ([Trial("x", WRONG), Trial("c", WRONG, is_control=True)], 1, "rejected"),
-        ([Trial("x", correct), Trial("c", correct, is_control=True)], 4, "inconclusive"),
-    ],
-)
-def test_the_exit_code_of_proof_is_its_verdict(monkeypatch, trials, code, verdict):
-    evidence = first_evidence(trials, sequences=3_000)
-    monkeypatch.setattr(cli, "first_evidence", lambda **_: evidence)
-    result = run("proof")
-    assert result.exit_code == code
-    assert result.stdout.splitlines()[-1].startswith(f"VERDICT: {verdict} (")
-
-
-def test_proof_refuses_a_file_that_cannot_be_written_before_it_works(monkeypatch, tmp_path):
-    monkeypatch.setattr(cli, "first_evidence", lambda **_: pytest.fail("it worked"))
-    result = run("proof", "--json", tmp_path / "nowhere" / "evidence.json")
-    assert result.exit_code == 2
-    assert "Usage:" in result.stderr
-
-
-def test_proof_names_the_extra_that_is_missing(monkeypatch):
-    def without_scipy(**_):
-        raise ModuleNotFoundError(
-            "The joint test needs SciPy. Fix: pip install 'draftproof[proof]'."
-        )
-
-    monkeypatch.setattr(cli, "first_evidence", without_scipy)
-    result = run("proof")
-    assert result.exit_code == 2
-    assert result.stderr == (
-        "Error: The joint test needs SciPy. Fix: pip install 'draftproof[proof]'.\n"
-    )
 
 
 @pytest.fixture

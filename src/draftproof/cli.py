@@ -23,15 +23,12 @@ from rich.text import Text
 import draftproof.doctor
 from draftproof.practice import write_stub
 from draftproof.proof.contracts import Contract
-from draftproof.proof.first_evidence import Evidence, first_evidence
-from draftproof.proof.joint_test import SEED
 from draftproof.report.card import print_card
 from draftproof.report.junit import junit_xml
 from draftproof.report.summary import Json
 
 __all__ = ["app"]
 
-EXIT_CODES = {"not rejected": 0, "rejected": 1, "inconclusive": 4}
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -210,51 +207,6 @@ def reproduce(as_json: AsJson = False) -> None:
         told = f"missed: {', '.join(missed)}" if missed else f"all {len(figures)} values met"
         typer.echo(f"REPRODUCED: {told}")
     raise typer.Exit(1 if missed else 0)
-
-
-@app.command()
-def proof(
-    sequences: Annotated[
-        int, typer.Option(min=2_000, help="How many texts of three tokens each verifier makes.")
-    ] = 300_000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of drafts and verifiers.")] = SEED,
-    json_file: Annotated[
-        typer.FileTextWrite | None,
-        typer.Option("--json", metavar="FILE", lazy=False, help="Write the findings there too."),
-    ] = None,
-) -> None:
-    """Test that the verifier keeps the target's law, beside two controls that must fail.
-
-    Exit code 0: not rejected. 1: rejected. 4: inconclusive, for a control was not rejected.
-    """
-    try:
-        evidence = first_evidence(sequences=sequences, seed=seed)
-    except ModuleNotFoundError as error:
-        _refuse(str(error))
-    if json_file is not None:
-        json.dump(evidence, json_file, indent=2)
-    Console().print(_table(evidence), evidence["scope"], sep="\n", highlight=False)
-    typer.echo(f"VERDICT: {evidence['verdict']} ({evidence['reason']})")
-    raise typer.Exit(EXIT_CODES[evidence["verdict"]])
-
-
-def _table(evidence: Evidence) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False, collapse_padding=True)
-    table.add_column("verifier", no_wrap=True)
-    for heading in ("sequences", "chi-square", "threshold", "TV", "passes", "wanted"):
-        table.add_column(heading, justify="right")
-    for finding in evidence["findings"]:
-        table.add_row(
-            finding["name"],
-            f"{finding['sequences']:,}",
-            f"{finding['statistic']:,.1f}",
-            f"{finding['threshold']:.1f}",
-            f"{finding['total_variation']:.4f}",
-            "no" if finding["outcome"] == "rejected" else "yes",
-            "no" if finding["wanted"] == "rejected" else "yes",
-            style="" if finding["outcome"] == finding["wanted"] else "bold red",
-        )
-    return table
 
 
 def _as_json(verdict: Json) -> str:
