@@ -6,6 +6,13 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
+def plain_shape(
+    draft_token_ids: Array,
+    draft_probs: Array | None,
+    target_probs: Array,
+    num_draft: Array | None,
+    /,
+) -> tuple[int, int, int] | None: ...
 def verify_chain(
     draft_token_ids: Array,
     drafter_token_ids: Array,
@@ -29,7 +36,7 @@ def verify_chain(
     num_emitted: Array,
     status: Array,
     /,
-) -> None: ...
+) -> int: ...
 def fill_uniforms(
     seeds: Array, positions: Array, stream: int, index: Array, out: Array, /
 ) -> None: ...

@@ -35,7 +35,7 @@ def verify(
     greedy: npt.ArrayLike | None = None,
     draft_to_target: npt.ArrayLike | None = None,
     allow_narrow_draft: bool = False,
-    state: None = None,
+    state: object = None,
     validate: str = "touched",
     on_bad_row: str = "raise",
     backend: str = "auto",
@@ -116,6 +116,28 @@ def verify(
     >>> result.token_ids.tolist(), result.num_emitted.tolist()  # 0.5 * 0.7 >= 0.1: recovered
     ([[1, -1, -1]], [1])
     """
+    if (
+        type(rng) is np.random.Generator
+        and backend in ("auto", "native")
+        and (uniforms is None and seeds is None and positions is None)
+        and (greedy is None and draft_to_target is None and state is None and not return_trace)
+        and (rule in RULES and validate in VALIDATE and on_bad_row in ON_BAD_ROW)
+        and (num_threads is None or _is_thread_count(num_threads))
+    ):
+        result = _verify_plain(
+            draft_token_ids,
+            draft_probs,
+            target_probs,
+            num_draft,
+            rng,
+            rule,
+            validate,
+            on_bad_row,
+            backend,
+            num_threads,
+        )
+        if result is not None:
+            return result
     batch = padded_batch(
         draft_token_ids,
         draft_probs,
@@ -156,7 +178,7 @@ def verify_packed(
     greedy: npt.ArrayLike | None = None,
     draft_to_target: npt.ArrayLike | None = None,
     allow_narrow_draft: bool = False,
-    state: None = None,
+    state: object = None,
     validate: str = "touched",
     on_bad_row: str = "raise",
     backend: str = "auto",
@@ -326,6 +348,38 @@ def sample_rows(
     return result.token_ids[:, 0]
 
 
+def _verify_plain(
+    draft_token_ids: npt.ArrayLike,
+    draft_probs: npt.ArrayLike | SparseProbs | None,
+    target_probs: npt.ArrayLike,
+    num_draft: npt.ArrayLike | None,
+    rng: np.random.Generator,
+    rule: str,
+    validate: str,
+    on_bad_row: str,
+    backend: str,
+    num_threads: int | None,
+) -> VerifyResult | None:
+    """Take the short way through the native kernel if the arguments allow it, else None.
+
+    The long way costs as much as a whole row of 32,000 tokens.
+    """
+    name, implementation = load_backend(backend)
+    if name != "native":
+        return None
+    plain = implementation.verify_plain(
+        draft_token_ids, draft_probs, target_probs, num_draft, rng, rule, validate, num_threads
+    )
+    if plain is None:
+        return None
+    token_ids, num_emitted, lengths, status, accept, final, bits = plain
+    if bits > RowStatus.ZERO_RESIDUAL and on_bad_row == "raise":
+        batch = padded_batch(draft_token_ids, draft_probs, target_probs, num_draft)
+        row = int(np.argmax(status > RowStatus.ZERO_RESIDUAL))
+        raise _bad_row(batch, rule, accept, final[:, 0], row, int(status[row]), validate)
+    return VerifyResult(token_ids, num_emitted, lengths, status, name)
+
+
 def _verify(
     batch: Batch,
     rng: np.random.Generator | None,
@@ -333,7 +387,7 @@ def _verify(
     seeds: npt.ArrayLike | None,
     positions: npt.ArrayLike | None,
     rule: str = "token",
-    state: None = None,
+    state: object = None,
     validate: str = "touched",
     on_bad_row: str = "raise",
     backend: str = "auto",

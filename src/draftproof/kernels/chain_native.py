@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,7 +14,19 @@ from draftproof.kernels.threads import threads_for
 from draftproof.types import IntArray
 from draftproof.validation import VALIDATE, mass_tolerance
 
-__all__ = ["uniform", "verify_chain"]
+__all__ = ["Plain", "uniform", "verify_chain", "verify_plain"]
+
+
+class Plain(NamedTuple):
+    """What a plain call emits, the uniforms it drew, and the status bits of all rows together."""
+
+    token_ids: IntArray
+    num_emitted: IntArray
+    num_draft: IntArray
+    status: IntArray
+    accept: npt.NDArray[np.float64]
+    final: npt.NDArray[np.float64]
+    bits: int
 
 
 def verify_chain(
@@ -65,3 +79,67 @@ def verify_chain(
         status,
     )
     return token_ids, num_emitted, status
+
+
+def verify_plain(
+    draft_token_ids: Any,
+    draft_probs: Any,
+    target_probs: Any,
+    num_draft: Any,
+    rng: np.random.Generator,
+    rule: str,
+    validate: str,
+    num_threads: int | None,
+) -> Plain | None:
+    """Verify the padded layout as engines mostly pass it, with little ado.
+
+    Returns:
+        None, with `rng` as it was, unless the arguments are arrays that need neither conversion
+        nor a closer look.
+    """
+    for array in (draft_token_ids, target_probs):
+        if type(array) is not np.ndarray:
+            return None
+    for array in (draft_probs, num_draft):
+        if array is not None and type(array) is not np.ndarray:
+            return None
+    try:
+        shape = _native.plain_shape(draft_token_ids, draft_probs, target_probs, num_draft)
+    except (ValueError, BufferError):  # a dtype that has no buffer
+        return None
+    if shape is None:
+        return None
+    size, longest, vocabulary = shape
+    accept, final = rng.random((size, longest)), rng.random((size, 1))
+    if num_draft is None:
+        num_draft = np.empty(size, dtype=np.int64)
+        num_draft.fill(longest)
+    token_ids = np.empty((size, longest + 1), dtype=np.int64)
+    num_emitted, status = np.empty((2, size), dtype=np.int64)
+    draft_tolerance = 0.0
+    if draft_probs is not None:
+        draft_tolerance = mass_tolerance(draft_probs.dtype, vocabulary)
+    bits = _native.verify_chain(
+        draft_token_ids,
+        draft_token_ids,
+        draft_probs,
+        None,
+        None,
+        target_probs,
+        num_draft,
+        None,
+        None,
+        accept,
+        final,
+        longest,
+        vocabulary,
+        rule == "exact-match",
+        VALIDATE.index(validate),
+        mass_tolerance(target_probs.dtype, vocabulary),
+        draft_tolerance,
+        num_threads or threads_for(size * vocabulary * target_probs.itemsize),
+        token_ids,
+        num_emitted,
+        status,
+    )
+    return Plain(token_ids, num_emitted, num_draft, status, accept, final, bits)

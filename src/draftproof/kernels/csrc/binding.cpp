@@ -52,6 +52,16 @@ class Buffer {
         }
     }
 
+    // Native float64, float32 or float16: one letter, without a mark of alignment or byte order.
+    bool is_float() const {
+        return view_.format[1] == '\0' && std::strchr("dfe", view_.format[0]) != nullptr;
+    }
+    bool is_row_of_int64(int rank) const {
+        return view_.ndim == rank && view_.itemsize == 8 && view_.format[1] == '\0' &&
+               std::strchr("lq", view_.format[0]) != nullptr &&
+               PyBuffer_IsContiguous(&view_, 'C');
+    }
+
     // The rows of [B, R, W] or, packed, of [N, W].
     RowTable table() const {
         const int last = rank() - 1;
@@ -94,9 +104,28 @@ Scratch& thread_scratch() {
     return scratch;
 }
 
+// (B, K, V) if the arrays are as the kernel reads them, so that no check or conversion is left to do;
+// else None, and draftproof.batch looks closer.
+nb::object plain_shape(nb::handle draft_token_ids, nb::handle draft_probs, nb::handle target_probs,
+                       nb::handle num_draft) {
+    const Buffer ids(draft_token_ids), target(target_probs);
+    const auto draft = optional_buffer(draft_probs), lengths = optional_buffer(num_draft);
+    const auto is_law = [](const Buffer& law, std::int64_t size, std::int64_t rows) {
+        return law.rank() == 3 && law.is_float() && law.size(0) == size && law.size(1) == rows;
+    };
+    if (!ids.is_row_of_int64(2)) return nb::none();
+    const std::int64_t size = ids.size(0), longest = ids.size(1);
+    if (!is_law(target, size, longest + 1) || target.size(2) < 1) return nb::none();
+    if (draft && !(is_law(*draft, size, longest) && draft->size(2) == target.size(2))) {
+        return nb::none();
+    }
+    if (lengths && !(lengths->is_row_of_int64(1) && lengths->size(0) == size)) return nb::none();
+    return nb::make_tuple(size, longest, target.size(2));
+}
+
 // target_tolerance, draft_tolerance: how far from 1 a row's mass may lie.
-// token_ids, num_emitted, status: written.
-void verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_ids, nb::handle draft_probs,
+// token_ids, num_emitted, status: written. Returns the bits of all rows together.
+std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_ids, nb::handle draft_probs,
                   nb::handle sparse_ids, nb::handle column_of, nb::handle target_probs,
                   nb::handle num_draft, nb::handle cu_num_draft, nb::handle greedy,
                   nb::handle accept, nb::handle final, std::int64_t max_draft,
@@ -156,6 +185,9 @@ void verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_ids, nb::
                 verifier.verify(b);
             }
         });
+    std::int64_t bits = 0;
+    for (std::int64_t b = 0; b < call.size; ++b) bits |= call.status[b];
+    return bits;
 }
 
 // Contiguous arrays of one length; out is written.
@@ -204,6 +236,8 @@ std::vector<std::uint32_t> philox(const std::vector<std::uint32_t>& counter,
 
 NB_MODULE(_native, module) {
     using namespace nb::literals;
+    module.def("plain_shape", &plain_shape, "draft_token_ids"_a, "draft_probs"_a.none(),
+               "target_probs"_a, "num_draft"_a.none());
     module.def("verify_chain", &verify_chain, "draft_token_ids"_a, "drafter_token_ids"_a, "draft_probs"_a.none(),
                "sparse_ids"_a.none(), "column_of"_a.none(), "target_probs"_a, "num_draft"_a,
                "cu_num_draft"_a.none(), "greedy"_a.none(), "accept"_a, "final"_a, "max_draft"_a,
