@@ -18,7 +18,7 @@ from bench.results import Result, memory_result, race_results, read_results, wri
 from bench.tables import terminal
 
 HOME = Path(__file__).parent
-FULL = Effort(rounds=25, batch_ns=20_000_000)
+FULL = Effort(rounds=9, batch_ns=20_000_000)
 QUICK = Effort(rounds=3, batch_ns=0)
 
 

@@ -87,6 +87,7 @@ def test_stored_fingerprints_are_those_of_the_gallery():
             if check == "oracle"
         ]  # fmt: skip
         nearest = nearest_fault(findings)
+        assert nearest is not None
         assert (nearest.name, round(nearest.correlation, 6)) == (name, 1)
 
 
