@@ -131,5 +131,5 @@ def test_progress_is_reported():
     [("nowhere:verify", {}), ("os:nothing", {}), (single, {"contract": "raged"})],
 )
 def test_what_cannot_be_understood_is_refused(subject, options):
-    with pytest.raises(ValueError, match="subject|contract"):
+    with pytest.raises(ValueError, match=r"subject|contract"):
         judge(subject, **options)
