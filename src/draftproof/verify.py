@@ -83,8 +83,8 @@ def verify(
         on_bad_row: ``"raise"``, or ``"status"``: a row that cannot be decided emits nothing, its
             ``status`` says why, and every other row is as if it were not there.
         backend: ``"auto"``, ``"native"``, ``"numpy"`` or ``"reference"``.
-        num_threads: of the native backend; by default as many as the CPUs at hand and the size of
-            the call make worthwhile.
+        num_threads: the most that the native backend may use, by default the CPUs at hand. A
+            small call uses fewer, since waking a thread would cost more than it saves.
         return_trace: fill ``result.trace``.
 
     Returns:

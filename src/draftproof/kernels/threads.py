@@ -8,8 +8,10 @@ from pathlib import Path
 
 __all__ = ["available_threads", "threads_for"]
 
-_BYTES_PER_THREAD = 1 << 20
-"""Below this a thread costs more to wake than it saves."""
+_BYTES_PER_THREAD = 1 << 22
+"""Below this a thread costs about as much to wake as it saves."""
+_BYTES_PER_ROW = 512
+"""What a row costs beside the bytes of its vocabulary, in bytes that could be read meanwhile."""
 
 
 def available_threads() -> int:
@@ -24,11 +26,18 @@ def available_threads() -> int:
     return max(1, limit)
 
 
-def threads_for(num_bytes: int) -> int:
-    """Return the threads worth waking for a call whose target rows take this many bytes."""
-    if num_bytes < 2 * _BYTES_PER_THREAD:
+def threads_for(rows: int, row_bytes: int, most: int | None = None) -> int:
+    """Return the threads worth waking for a call with so many rows of so many bytes.
+
+    Args:
+        rows: B.
+        row_bytes: of a target row.
+        most: the caller's limit; `available_threads` if there is none.
+    """
+    worthwhile = rows * (row_bytes + _BYTES_PER_ROW) // _BYTES_PER_THREAD
+    if worthwhile < 2:
         return 1
-    return min(available_threads(), num_bytes // _BYTES_PER_THREAD)
+    return min(available_threads() if most is None else most, worthwhile)
 
 
 def _affinity() -> int:
