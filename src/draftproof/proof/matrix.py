@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from dataclasses import asdict, dataclass, replace
+from typing import Self
 
 from draftproof.proof.checks import CHECKS, ORACLE, checks_for, is_proven
 from draftproof.proof.contracts import Contract
@@ -20,7 +24,7 @@ from draftproof.proof.process import run_checks
 from draftproof.proof.subject import load
 from draftproof.proof.verdict import Control
 
-__all__ = ["KEY_CONTROLS", "Matrix", "judge_gallery", "killers"]
+__all__ = ["KEY_CONTROLS", "Matrix", "judge_gallery", "killers", "serve"]
 
 KEY_CONTROLS = (
     "resample p on a rejection",
@@ -80,21 +84,80 @@ def judge_gallery(
     gallery = list(MUTANTS.values()) + list(EQUIVALENTS.values())
     if names is not None:
         gallery = [get(name) for name in names]
+    waiting = [mutant.name for mutant in reversed(gallery)]
     deaths: dict[str, tuple[str, ...]] = {}
-    context = get_context("spawn")
-    with ProcessPoolExecutor(max_workers=os.cpu_count(), mp_context=context) as pool:
-        futures = {pool.submit(killers, mutant.name, plan): mutant.name for mutant in gallery}
-        for done, future in enumerate(as_completed(futures), 1):
-            name = futures[future]
-            deaths[name] = future.result()
-            if on_progress is not None:
-                on_progress(done, len(gallery), f"control: {name}")
+    lock = threading.Lock()
+
+    def work() -> None:
+        with _Worker(plan) as worker:
+            while True:
+                with lock:
+                    if not waiting:
+                        return
+                    name = waiting.pop()
+                death = worker.ask(name)
+                with lock:
+                    deaths[name] = death
+                    if on_progress is not None:
+                        on_progress(len(deaths), len(gallery), f"control: {name}")
+
+    size = min(_processors(), len(gallery))
+    with ThreadPoolExecutor(max_workers=size) as pool:
+        for future in [pool.submit(work) for _ in range(size)]:
+            future.result()
     wrong = [mutant for mutant in gallery if mutant.kind != "equivalent"]
     right = [mutant for mutant in gallery if mutant.kind == "equivalent"]
     return Matrix(
         tuple(Control(mutant.name, deaths[mutant.name]) for mutant in wrong),
         tuple(mutant.name for mutant in right if deaths[mutant.name]),
     )
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Worker:
+    """A process that judges one verifier after the other.
+
+    It is started by hand, not by `multiprocessing`, which would run the caller's script anew.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        start = f"import sys; sys.path[:] = {sys.path!r}; "
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", start + "from draftproof.proof.matrix import serve; serve()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._send(asdict(plan))
+
+    def ask(self, name: str) -> tuple[str, ...]:
+        self._send(name)
+        assert self._process.stdout is not None
+        return tuple(json.loads(self._process.stdout.readline()))
+
+    def _send(self, message: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message) + "\n")
+        self._process.stdin.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+def serve() -> None:
+    """Judge the verifiers that the standard input names, for the plan in its first line."""
+    plan = Plan(**json.loads(sys.stdin.readline()))
+    for line in sys.stdin:
+        print(json.dumps(killers(json.loads(line), plan)), flush=True)
 
 
 def killers(name: str, plan: Plan) -> tuple[str, ...]:
