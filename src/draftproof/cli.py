@@ -188,7 +188,7 @@ def mutants(as_json: AsJson = False) -> None:
 
     with redirect_stdout(None):  # one of them prints, and computing a distance runs it
         rows = table()
-    _show(rows, as_json, ("name", "kind", "total_variation", "seen", "public", "does"))
+    _show(rows, as_json, ("name", "kind", "total_variation", "caught_by", "public", "does"))
 
 
 @app.command()

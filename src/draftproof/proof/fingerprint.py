@@ -21,7 +21,7 @@ from draftproof.proof.plan import make_plan
 from draftproof.proof.subject import load
 from draftproof.proof.verdict import NearestFault
 
-__all__ = ["fingerprint", "nearest_fault", "write_fingerprints"]
+__all__ = ["caught_by", "fingerprint", "nearest_fault", "write_fingerprints"]
 
 STORED = Path(__file__).with_name("mutants") / "fingerprints.json"
 DIGITS = 9
@@ -60,6 +60,11 @@ def nearest_fault(findings: Sequence[Finding]) -> NearestFault | None:
         return None
     mutant = MUTANTS[name]
     return NearestFault(name, mutant.does, mutant.public, min(1.0, scores[name]))
+
+
+def caught_by(name: str) -> tuple[str, ...]:
+    """Return the exact checks that find a wrong verifier's law wrong; none if no law shows it."""
+    return tuple(dict.fromkeys(key.partition(" ")[0] for key in _stored().get(name, {})))
 
 
 def fingerprint(mutant: Mutant) -> Prints:

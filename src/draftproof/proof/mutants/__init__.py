@@ -60,6 +60,8 @@ def get(name: str) -> Mutant:
 
 def table() -> list[dict[str, Any]]:
     """What `draftproof mutants` shows, in JSON types; computing the distances takes seconds."""
+    from draftproof.proof.fingerprint import caught_by
+
     return [
         {
             "name": mutant.name,
@@ -70,6 +72,7 @@ def table() -> list[dict[str, Any]]:
             "subject_class": mutant.subject_class,
             "drivable": mutant.drivable,
             "seen": mutant.seen,
+            "caught_by": ", ".join(caught_by(mutant.name)),
             "world": mutant.world,
             "total_variation": (
                 None if mutant.total_variation is None else float(mutant.total_variation)
