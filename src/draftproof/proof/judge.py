@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from draftproof.proof import budget
+from draftproof.proof.bisection import ASSUMPTION
 from draftproof.proof.checks import ORACLE, checks_for, is_proven
 from draftproof.proof.checks.scorecard import ScoreRow
 from draftproof.proof.contracts import Contract
@@ -218,6 +219,7 @@ def _conclude(
         reproducer = find_reproducer(
             guilty.spec, guilty.contract, plan.profile, plan.seed, decisive
         )
+    bounds = [_bound(trial.findings) for trial in trials]
     return Verdict(
         subject="draftproof.verify" if own else first.name,
         contract=first.contract.value,
@@ -228,7 +230,7 @@ def _conclude(
         backends=tuple(trial.label for trial in trials if trial.label),
         version=_version(),
         findings=findings,
-        total_variation_bound=_bound(findings),
+        total_variation_bound=None if None in bounds else max(b for b in bounds if b is not None),
         power=_power(findings, matrix, max(trial.visible for trial in trials)),
         false_alarm_budget=budget.table(plan.false_alarm) if first.contract.is_sampler else {},
         scorecard=tuple(first.scorecard),
@@ -288,16 +290,12 @@ def _smallest(findings: Sequence[Finding], outcome: Conclusion) -> Finding | Non
 
 
 def _bound(findings: Sequence[Finding]) -> float | None:
-    """The largest bound of the strongest grade that every world reached."""
-    for check in ("oracle", "joint"):
-        laws = [f for f in findings if f.check == check]
+    """The largest total variation that the strongest check which reached every world allows."""
+    for check in ("oracle", "bisection", "joint"):
+        laws = [f for f in findings if f.check == check and f.outcome is not Outcome.NOTE]
         if laws and all(f.outcome is Outcome.PASSED and f.error is not None for f in laws):
-            return max(
-                max(f.error or 0.0, f.total_variation or 0.0)
-                if check == "oracle"
-                else f.error or 0.0
-                for f in laws
-            )
+            exact = laws[0].grade is Grade.EXACT  # a sampled distance is noise within its bound
+            return max(max(f.error or 0.0, (f.total_variation or 0.0) * exact) for f in laws)
     return None
 
 
@@ -328,11 +326,15 @@ def _not_covered(findings: Sequence[Finding], plan: Plan, contract: Contract) ->
         "Whether a caller passes the laws that its drafts were sampled from, no verifier can show.",
     ]
     if any(f.outcome is Outcome.NOT_DRIVABLE and f.check == "oracle" for f in findings):
-        sentences.append(
-            "Its uniforms could not be driven: its law was sampled. A total variation above "
-            f"{plan.visible:g} would have been seen with probability {plan.power:g}; "
-            "a smaller bias is not excluded."
-        )
+        replayed = [f for f in findings if f.check == "bisection"]
+        if replayed and all(f.outcome in (Outcome.PASSED, Outcome.NOTE) for f in replayed):
+            sentences.append(f"A law by a subject's own thresholds takes it that {ASSUMPTION}.")
+        else:
+            sentences.append(
+                "Its uniforms could not be driven: its law was sampled. A total variation above "
+                f"{plan.visible:g} would have been seen with probability {plan.power:g}; "
+                "a smaller bias is not excluded."
+            )
     return tuple(sentences)
 
 
