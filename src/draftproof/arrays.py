@@ -22,7 +22,8 @@ def widen(numbers: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Convert any accepted dtype to float64, exactly; uint16 words are bfloat16."""
     if numbers.dtype == np.uint16:
         numbers = (numbers.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return numbers.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is found by whoever judges the row
+        return numbers.astype(np.float64)
 
 
 def as_integers(name: str, value: Any, known: tuple[int, ...], *free: str) -> IntArray:

@@ -98,7 +98,7 @@ def padded_batch(
         lengths = np.empty(size, dtype=np.int64)
         lengths.fill(longest)
     else:
-        lengths = as_integers("num_draft", num_draft, (size,))
+        lengths = as_integers("num_draft", num_draft, (size,)).copy()  # the result keeps it
     return _assemble(
         ids,
         draft_probs,

@@ -78,7 +78,7 @@ def _words(
     seed, position, idx = np.broadcast_arrays(
         np.asarray(seeds, dtype=np.uint64),
         np.asarray(positions, dtype=np.int64).astype(np.uint64),
-        np.asarray(index, dtype=np.uint64),
+        np.asarray(index, dtype=np.uint32).astype(np.uint64),
     )
     tag = np.full_like(idx, np.uint64(stream))
     counter = np.stack([position & _LOW, position >> _HALF, tag, idx], axis=-1)
@@ -131,5 +131,5 @@ def token_uniforms(
         [_to_uniform(words[..., 0], words[..., 1]), _to_uniform(words[..., 2], words[..., 3])],
         axis=-1,
     )
-    flat: npt.NDArray[Any] = both.reshape(*both.shape[:-2], -1)
+    flat: npt.NDArray[Any] = both.reshape(*both.shape[:-2], 2 * len(pairs))
     return flat[..., :num_tokens]

@@ -161,6 +161,12 @@ class VerifyResult(_Emitted):
         """Let copies and pickles keep the attributes."""
         return (*self, self.num_draft, self.status, self.backend, self.trace)
 
+    def _replace(self, **changes: Any) -> VerifyResult:
+        """Return a copy with some fields or attributes changed."""
+        return VerifyResult(
+            **{"token_ids": self[0], "num_emitted": self[1], **vars(self), **changes}
+        )
+
     @property
     def num_accepted(self) -> IntArray:
         """Accepted drafts, int64 [B] (0 for a row that could not be decided)."""

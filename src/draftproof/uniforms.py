@@ -78,6 +78,16 @@ def draw_uniforms(
     accept = rng.random(batch.draft_token_ids.shape)
     size = len(batch.num_draft)
     final = rng.random(size if batch.cu_num_draft is not None else (size, 1))
+    if accept.shape != batch.draft_token_ids.shape or final.size != size:
+        raise ValueError(
+            complaint(
+                "rng",
+                "",
+                found=f"uniforms of shapes {list(accept.shape)} and {list(final.shape)}",
+                wanted="those that were asked for",
+                fix="let random(size) return an array of that size",
+            )
+        )
     return accept, final.reshape(size)
 
 

@@ -283,7 +283,7 @@ def _row_faults(batch: Batch, side: Side, row: int, position: int) -> Iterator[F
             yield name(side, f"{place}, token {tokens[first]}", float(numbers[first]))
             return
     with np.errstate(over="ignore"):
-        mass = float(numbers.sum())
+        mass = float(np.cumsum(numbers)[-1]) if len(numbers) else 0.0
     tolerance = mass_tolerance(stored.dtype, columns)
     if not abs(mass - 1) <= tolerance:
         dtype = "bfloat16" if stored.dtype == np.uint16 else stored.dtype.name

@@ -277,6 +277,9 @@ def verify_greedy(
         )
     if on_bad_row not in ON_BAD_ROW:
         raise _unknown_option("on_bad_row", on_bad_row, ON_BAD_ROW)
+    load_backend(backend)
+    if num_threads is not None and not _is_thread_count(num_threads):
+        raise _wrong_thread_count(num_threads)
     ids = as_integers("draft_token_ids", draft_token_ids, (), "B", "K")
     if target_argmax is None and np.ndim(target_probs) == 2:  # type: ignore[arg-type]
         target_argmax = target_probs
@@ -412,15 +415,7 @@ def _verify(
             )
         )
     if num_threads is not None and not _is_thread_count(num_threads):
-        raise ValueError(
-            complaint(
-                "num_threads",
-                "",
-                found=repr(num_threads),
-                wanted="an int >= 1, or None",
-                fix="leave it at None",
-            )
-        )
+        raise _wrong_thread_count(num_threads)
     backend, implementation = load_backend(backend)
     accept, final = draw_uniforms(
         batch, rule, rng, uniforms, seeds, positions, implementation.uniform
@@ -458,6 +453,18 @@ def _bad_row(
 
 def _is_thread_count(value: object) -> bool:
     return bool(isinstance(value, int | np.integer) and not isinstance(value, bool) and value > 0)
+
+
+def _wrong_thread_count(value: object) -> ValueError:
+    return ValueError(
+        complaint(
+            "num_threads",
+            "",
+            found=repr(value),
+            wanted="an int >= 1, or None",
+            fix="leave it at None",
+        )
+    )
 
 
 def _unknown_option(name: str, value: object, options: tuple[str, ...]) -> ValueError:

@@ -114,6 +114,8 @@ def verify_plain(
     if num_draft is None:
         num_draft = np.empty(size, dtype=np.int64)
         num_draft.fill(longest)
+    else:
+        num_draft = num_draft.copy()  # the result keeps it
     token_ids = np.empty((size, longest + 1), dtype=np.int64)
     num_emitted, status = np.empty((2, size), dtype=np.int64)
     draft_tolerance = 0.0

@@ -56,7 +56,9 @@ def row_status(
     numbers = widen(stored)
     if sparse_ids is not None:
         numbers[sparse_ids < 0] = 0
-    masses = numbers.sum(axis=1)
+    masses = np.zeros(len(numbers))
+    if numbers.shape[1]:  # in token order, as everywhere
+        masses = np.cumsum(numbers, axis=1)[:, -1]
     status = np.where(np.abs(masses - 1) <= tolerance, 0, np.int64(side.mass))
     status[(numbers < 0).any(axis=1)] = side.negative
     status[~np.isfinite(numbers).all(axis=1)] = side.not_finite

@@ -41,8 +41,14 @@ def token_uniforms(
     seeds: npt.ArrayLike, positions: npt.ArrayLike, num_tokens: int
 ) -> npt.NDArray[np.float64]:
     """`draftproof.noise.token_uniforms`."""
-    seed = np.ascontiguousarray(seeds, dtype=np.uint64)
-    position = np.ascontiguousarray(positions, dtype=np.int64)
+    seed, position = np.broadcast_arrays(
+        np.asarray(seeds, dtype=np.uint64), np.asarray(positions, dtype=np.int64)
+    )
     out = np.empty((seed.size, num_tokens))
-    _native.fill_token_uniforms(seed.reshape(-1), position.reshape(-1), int(Stream.NOISE), out)
+    _native.fill_token_uniforms(
+        np.ascontiguousarray(seed).reshape(-1),
+        np.ascontiguousarray(position).reshape(-1),
+        int(Stream.NOISE),
+        out,
+    )
     return out.reshape(*seed.shape, num_tokens)

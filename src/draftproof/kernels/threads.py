@@ -21,7 +21,7 @@ def available_threads() -> int:
     if quota is not None:
         limit = min(limit, quota)
     omp = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if omp.isdecimal() and int(omp) > 0:
+    if omp.isascii() and omp.isdecimal() and len(omp) < 10 and int(omp) > 0:
         limit = min(limit, int(omp))
     return max(1, limit)
 

@@ -15,6 +15,7 @@ from draftproof.proof.emission import ContractBroken
 from draftproof.proof.generator import NotDrivable
 from draftproof.proof.interval import MAX_PATHS, OracleGenerator, Path, explore
 from draftproof.proof.law import Law, Text, complete
+from draftproof.proof.raised import phrase
 from draftproof.proof.subject import Contract, Subject, as_subject
 from draftproof.proof.world import Row, World
 from draftproof.reference.block import block
@@ -295,7 +296,7 @@ def _collect(
         if boundary >= BOUNDARY:
             if isinstance(result, ContractBroken):
                 raise result
-            raise NotDrivable(f"The subject raises {result!r} on intervals.") from result
+            raise NotDrivable(f"The subject raises {phrase(result)} on intervals.") from result
     emitted = sum((sum(map(len, texts)) * weight for texts, weight in masses.items()), Fraction(0))
     return Enumeration(_completed(masses, worlds, lengths), emitted, paths, boundary)
 

@@ -26,7 +26,9 @@ def phrase(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         frames, message = [(error.filename, error.lineno or 0)], error.msg
     first_line = message.strip().partition("\n")[0][:200]
-    return f"{type(error).__name__}{': ' if first_line else ''}{first_line}{places(frames[::-1])}"
+    colon = ": " if first_line else ""
+    text = f"{type(error).__name__}{colon}{first_line}{places(frames[::-1])}"
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def places(frames: Sequence[tuple[str, int]]) -> str:

@@ -21,6 +21,8 @@ __all__ = ["check_agreement", "check_bisection"]
 
 LONGEST = 2
 """Drafts of a replayed row: the cells of more are too many."""
+LONGEST_ALONE = 1
+"""Drafts of a row that cannot be replayed beside others."""
 AGREEMENT_SIZES = ((1, 1), (1, 2), (2, 2))
 
 
@@ -63,6 +65,10 @@ def check_agreement(subject: Subject, plan: Plan) -> Iterator[Finding]:
 def _bisected(subject: Subject, world: World, g: int, K: int) -> Iterator[Finding]:
     check, target = "bisection", world.target_law(g + 1)
     replay = Replay(subject, world, g, K)
+    if replay.one_by_one and g > LONGEST_ALONE:
+        message = f"Rows are called one by one, which is too slow for {g} drafts."
+        yield Finding(check, Outcome.NOT_DRIVABLE, Grade.EXACT, message, world.name, g, K)
+        return
     try:
         found = bisected_law(replay)
     except NotDrivable as refusal:
