@@ -216,8 +216,15 @@ def test_worlds_are_listed():
 
 
 def test_mutants_are_listed(monkeypatch):
-    row = {"name": "accept always", "kind": "lossy", "total_variation": 0.34375, "caught_by": "oracle",
-           "public": "x #1", "does": "Accepts every draft", "note": ""}  # fmt: skip
+    row = {
+        "name": "accept always",
+        "kind": "lossy",
+        "total_variation": 0.34375,
+        "caught_by": "oracle",
+        "public": "x #1",
+        "does": "Accepts every draft",
+        "note": "",
+    }
     rows = [row, {**row, "name": "unseen", "total_variation": None}]
 
     def table():

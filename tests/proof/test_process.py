@@ -228,7 +228,8 @@ def test_an_interrupt_of_the_user_is_the_users():
 
 
 SCRIPT = f"""
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 from draftproof.proof.plan import make_plan
 from draftproof.proof.process import SubjectProcess
 with SubjectProcess({str(FILE)!r} + ":sleeps", None, make_plan("quick", 0), {TOYS!r}) as process:
@@ -251,7 +252,7 @@ def test_the_child_ends_with_its_parent(number):
     child = int(parent.stdout.readline())
     time.sleep(0.3)
     parent.send_signal(number)
-    _, printed = parent.communicate(timeout=10)
+    _, printed = parent.communicate(timeout=60)
     if number == signal.SIGINT:
         assert printed.rstrip().endswith("KeyboardInterrupt")
     deadline = time.monotonic() + 5
