@@ -50,6 +50,7 @@ def test_our_own_verifier_is_not_rejected(backend):
     assert verdict.power.survivors == ()
     assert all(row.result == "passed" for row in verdict.scorecard)
     assert sum(verdict.false_alarm_budget.values()) == pytest.approx(1e-6)
+    assert "V up to 4, drafts of up to 2 tokens padded to 2" in verdict.not_covered[0]
     assert Verdict.from_dict(verdict.to_dict()) == verdict
 
 

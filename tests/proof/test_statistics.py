@@ -10,7 +10,6 @@ from draftproof.proof.sampling import Experiment, Sampler
 from draftproof.proof.statistics import (
     compare,
     dispersion,
-    holm,
     pool,
     required_sequences,
     threshold,
@@ -163,12 +162,6 @@ def test_the_dispersion_bound_holds_exactly():
     bounds = np.array([dispersion(np.array(counts), size, probability)[1] for counts in outcomes])
     for level in (0.5, 0.1, 1e-2, 1e-4, 1e-6):
         assert weights[bounds <= level].sum() <= level
-
-
-def test_holm_keeps_its_size_where_all_hypotheses_are_true():
-    rng = np.random.default_rng(6)
-    fallen = [any(holm(rng.random(8).tolist(), 0.05)) for _ in range(2_000)]
-    assert np.mean(fallen) == pytest.approx(0.05, abs=0.02)
 
 
 @pytest.mark.slow

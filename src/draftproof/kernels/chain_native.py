@@ -43,25 +43,20 @@ def verify_chain(
     Reads the drafted entries up to each row's first rejection and the one or two rows of its last
     draw; allocates the result alone (and, with a ``draft_to_target``, its inverse).
     """
-    target_probs, size = batch.target_probs, len(batch.num_draft)
-    vocabulary = drafter_vocabulary = target_probs.shape[-1]
+    vocabulary = drafter_vocabulary = batch.target_probs.shape[-1]
+    column_of = None
     if batch.draft_to_target is not None:
         drafter_vocabulary = len(batch.draft_to_target)
-    draft_probs, column_of, draft_tolerance = batch.draft_probs, None, 0.0
-    if draft_probs is not None:
-        draft_tolerance = mass_tolerance(draft_probs.dtype, draft_probs.shape[-1])
-        if batch.draft_to_target is not None and batch.sparse_ids is None:
+        if batch.draft_probs is not None and batch.sparse_ids is None:
             column_of = np.full(vocabulary, -1, dtype=np.int32)
-            column_of[batch.draft_to_target] = np.arange(len(batch.draft_to_target))
-    token_ids = np.empty((size, batch.max_draft + 1), dtype=np.int64)
-    num_emitted, status = np.empty((2, size), dtype=np.int64)
-    _native.verify_chain(
+            column_of[batch.draft_to_target] = np.arange(drafter_vocabulary)
+    token_ids, num_emitted, status, _ = _run(
         batch.draft_token_ids,
         batch.drafter_token_ids,
-        draft_probs,
+        batch.draft_probs,
         batch.sparse_ids,
         column_of,
-        target_probs,
+        batch.target_probs,
         batch.num_draft,
         batch.cu_num_draft,
         batch.greedy,
@@ -69,14 +64,9 @@ def verify_chain(
         np.ascontiguousarray(final, np.float64),
         batch.max_draft,
         drafter_vocabulary,
-        rule == "exact-match",
-        VALIDATE.index(validate),
-        mass_tolerance(target_probs.dtype, vocabulary),
-        draft_tolerance,
-        threads_for(size, vocabulary * target_probs.itemsize, num_threads),
-        token_ids,
-        num_emitted,
-        status,
+        rule,
+        validate,
+        num_threads,
     )
     return token_ids, num_emitted, status
 
@@ -116,12 +106,7 @@ def verify_plain(
         num_draft.fill(longest)
     else:
         num_draft = num_draft.copy()  # the result keeps it
-    token_ids = np.empty((size, longest + 1), dtype=np.int64)
-    num_emitted, status = np.empty((2, size), dtype=np.int64)
-    draft_tolerance = 0.0
-    if draft_probs is not None:
-        draft_tolerance = mass_tolerance(draft_probs.dtype, vocabulary)
-    bits = _native.verify_chain(
+    token_ids, num_emitted, status, bits = _run(
         draft_token_ids,
         draft_token_ids,
         draft_probs,
@@ -135,6 +120,52 @@ def verify_plain(
         final,
         longest,
         vocabulary,
+        rule,
+        validate,
+        num_threads,
+    )
+    return Plain(token_ids, num_emitted, num_draft, status, accept, final, bits)
+
+
+def _run(
+    draft_token_ids: IntArray,
+    drafter_token_ids: IntArray,
+    draft_probs: npt.NDArray[Any] | None,
+    sparse_ids: IntArray | None,
+    column_of: npt.NDArray[np.int32] | None,
+    target_probs: npt.NDArray[Any],
+    num_draft: IntArray,
+    cu_num_draft: IntArray | None,
+    greedy: npt.NDArray[np.bool_] | None,
+    accept: npt.NDArray[np.float64],
+    final: npt.NDArray[np.float64],
+    max_draft: int,
+    drafter_vocabulary: int,
+    rule: str,
+    validate: str,
+    num_threads: int | None,
+) -> tuple[IntArray, IntArray, IntArray, int]:
+    """Allocate the result, call the kernel, and return the status bits of all rows together too."""
+    size, vocabulary = len(num_draft), target_probs.shape[-1]
+    token_ids = np.empty((size, max_draft + 1), dtype=np.int64)
+    num_emitted, status = np.empty((2, size), dtype=np.int64)
+    draft_tolerance = 0.0
+    if draft_probs is not None:
+        draft_tolerance = mass_tolerance(draft_probs.dtype, draft_probs.shape[-1])
+    bits = _native.verify_chain(
+        draft_token_ids,
+        drafter_token_ids,
+        draft_probs,
+        sparse_ids,
+        column_of,
+        target_probs,
+        num_draft,
+        cu_num_draft,
+        greedy,
+        accept,
+        final,
+        max_draft,
+        drafter_vocabulary,
         rule == "exact-match",
         VALIDATE.index(validate),
         mass_tolerance(target_probs.dtype, vocabulary),
@@ -144,4 +175,4 @@ def verify_plain(
         num_emitted,
         status,
     )
-    return Plain(token_ids, num_emitted, num_draft, status, accept, final, bits)
+    return token_ids, num_emitted, status, bits

@@ -29,6 +29,7 @@ from draftproof.proof.verdict import (
     ScorecardRow,
     Verdict,
 )
+from draftproof.proof.worlds import WORLDS
 
 __all__ = ["OnProgress", "check"]
 
@@ -319,10 +320,11 @@ def _not_covered(findings: Sequence[Finding], plan: Plan, contract: Contract) ->
         return ("Temperatures above 0; vocabularies beyond those of the cases.",)
     longest = max((g for g, _ in plan.sizes), default=0)
     padded = max((K for _, K in plan.sizes), default=0)
+    vocabulary = max(WORLDS[name].vocabulary for name in plan.worlds)
     sentences = [
-        f"Laws were examined for V up to 6, drafts of up to {longest} tokens padded to {padded}, "
-        "in float64, rows alone, in pairs and in batches; larger vocabularies, other dtypes and "
-        "longer drafts were not.",
+        f"Laws were examined for V up to {vocabulary}, drafts of up to {longest} tokens padded to "
+        f"{padded}, in float64, rows alone, in pairs and in batches; larger vocabularies, other "
+        "dtypes and longer drafts were not.",
         "Whether a caller passes the laws that its drafts were sampled from, no verifier can show.",
     ]
     if any(f.outcome is Outcome.NOT_DRIVABLE and f.check == "oracle" for f in findings):

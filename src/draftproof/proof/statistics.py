@@ -22,7 +22,6 @@ Power is that of the noncentral chi-square law, with noncentrality n sum (p' - p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +32,6 @@ __all__ = [
     "Comparison",
     "compare",
     "dispersion",
-    "holm",
     "pool",
     "required_sequences",
     "threshold",
@@ -297,22 +295,3 @@ def dispersion(counts: Array, size: int, probability: float) -> tuple[float, flo
     moments = special.logsumexp(log_law + tilts[:, None] * term(x), axis=1)
     bound = 2 * np.exp(min(0.0, float((calls * moments - tilts * total).min())))
     return total / calls, min(1.0, bound)
-
-
-def holm(p_values: Sequence[float], size: float) -> list[bool]:
-    """Which hypotheses fall, at most a probability ``size`` of one false alarm among all of them?
-
-    Holm (Scandinavian Journal of Statistics 6, 1979): the smallest p-value against size / m, the
-    next against size / (m - 1), up to the first that stands.
-
-    >>> holm([0.04, 0.001, 0.02], 0.05)
-    [True, True, True]
-    >>> holm([0.04, 0.001, 0.03], 0.05)
-    [False, True, False]
-    """
-    fallen = [False] * len(p_values)
-    for rank, index in enumerate(np.argsort(p_values, kind="stable")):
-        if p_values[index] * (len(p_values) - rank) > size:
-            break
-        fallen[index] = True
-    return fallen
