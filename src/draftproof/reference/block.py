@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from draftproof.reference.chain import Emission, Row, residual
-from draftproof.reference.draw import inverse_cdf
+from draftproof.reference.chain import Emission, Row, recover, residual
+from draftproof.reference.draw import inverse_cdf, mass
 
-__all__ = ["block", "keeps", "weight_after"]
+__all__ = ["block", "keeps", "weight_after", "weights"]
 
 
 def weight_after(w: Any, p: Any, q: Any) -> Any:
@@ -27,16 +27,25 @@ def weight_after(w: Any, p: Any, q: Any) -> Any:
     return scaled / q if scaled < q else 1
 
 
-def keeps(w: Any, mass: Any, u: Any) -> bool:
+def weights(drafts: Sequence[int], q_rows: Sequence[Row], p_rows: Sequence[Row]) -> list[Any]:
+    """Return w_0 = 1, w_1, ..., w_g."""
+    w: list[Any] = [1]
+    for i, x in enumerate(drafts):
+        w.append(weight_after(w[i], p_rows[i][x], q_rows[i][x]))
+    return w
+
+
+def keeps(w: Any, z: Any, u: Any) -> bool:
     """Keep i < g drafts with probability h_i = Z_i / (Z_i + 1 - w_i), where 0/0 is 1.
+
+    No division, and no rounding where w_i = 1.
 
     Args:
         w: w_i.
-        mass: Z_i, the mass of the residual after i drafts.
+        z: Z_i, the mass of the residual after i drafts.
         u: the uniform of draft i.
     """
-    total = mass + (1 - w)
-    return bool(total == 0 or u * total < mass)
+    return bool(w >= 1 or u * (z + (1 - w)) < z)
 
 
 def block(
@@ -62,21 +71,15 @@ def block(
         drafts: g token ids.
         q_rows: g rows [V]; a deterministic drafter's row is the point mass on its token.
         p_rows: g + 1 rows [V].
-        accept: g uniforms, one for each draft; all are consumed.
+        accept: g uniforms, one for each draft; consumed from the last down to the one kept.
         final: the uniform of the last token.
     """
-    g = len(drafts)
-    w: Any = 1
-    tau, residuals = 0, []
-    for i, x in enumerate(drafts):
-        residuals.append(residual(w * p_rows[i], q_rows[i]))
-        if i > 0 and keeps(w, residuals[i].sum(), accept[i - 1]):
-            tau = i
-        w = weight_after(w, p_rows[i][x], q_rows[i][x])
-    if g > 0 and accept[g - 1] < w:
-        tau = g
-    if tau == g:
+    g, w = len(drafts), weights(drafts, q_rows, p_rows)
+    if g == 0 or accept[g - 1] < w[g]:
         return Emission(g, inverse_cdf(p_rows[g], final))
-    if residuals[tau].sum() > 0:
-        return Emission(tau, inverse_cdf(residuals[tau], final))
-    return Emission(tau, inverse_cdf(p_rows[tau], final), zero_residual=True)
+    tau = g - 1
+    left = residual(w[tau] * p_rows[tau], q_rows[tau])
+    while tau > 0 and not keeps(w[tau], mass(left), accept[tau - 1]):
+        tau -= 1
+        left = residual(w[tau] * p_rows[tau], q_rows[tau])
+    return recover(tau, left, p_rows[tau], final)

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from draftproof.reference.draw import best_token, inverse_cdf
+from draftproof.reference.draw import best_token, inverse_cdf, mass
 
-__all__ = ["Emission", "accepts", "exact_match", "greedy", "residual", "token"]
+__all__ = ["Emission", "accepts", "exact_match", "greedy", "recover", "residual", "token"]
 
 Row = npt.NDArray[Any]
 
@@ -50,6 +50,13 @@ def residual(p: Row, q: Row) -> Row:
     return np.where(difference > 0, difference, 0)
 
 
+def recover(num_accepted: int, weights: Row, p: Row, u: Any) -> Emission:
+    """Draw the token after a rejection from the residual's weights, or from p if they are all 0."""
+    if mass(weights) > 0:
+        return Emission(num_accepted, inverse_cdf(weights, u))
+    return Emission(num_accepted, inverse_cdf(p, u), zero_residual=True)
+
+
 def token(
     drafts: Sequence[int],
     q_rows: Sequence[Row],
@@ -71,10 +78,7 @@ def token(
     """
     for i, x in enumerate(drafts):
         if not accepts(p_rows[i][x], q_rows[i][x], accept[i]):
-            weights = residual(p_rows[i], q_rows[i])
-            if weights.sum() > 0:
-                return Emission(i, inverse_cdf(weights, final))
-            return Emission(i, inverse_cdf(p_rows[i], final), zero_residual=True)
+            return recover(i, residual(p_rows[i], q_rows[i]), p_rows[i], final)
     return Emission(len(drafts), inverse_cdf(p_rows[len(drafts)], final))
 
 

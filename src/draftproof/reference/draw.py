@@ -1,4 +1,4 @@
-"""The inverse-CDF draw and the argmax of one row."""
+"""The draws from one row: inverse CDF, race, and argmax."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["best_token", "inverse_cdf"]
+__all__ = ["best_token", "inverse_cdf", "mass", "race_winner"]
+
+
+def mass(weights: npt.NDArray[Any]) -> Any:
+    """Return the running sum in token order, so that every backend can round as this does."""
+    return np.cumsum(weights)[-1]
 
 
 def inverse_cdf(weights: npt.NDArray[Any], u: Any) -> int | None:
@@ -34,6 +39,29 @@ def inverse_cdf(weights: npt.NDArray[Any], u: Any) -> int | None:
     if token == len(weights):  # u * C(V-1) rounded up to C(V-1), as denormal weights can do
         token = int(np.flatnonzero(weights)[-1])
     return token
+
+
+def race_winner(weights: npt.NDArray[Any], u: npt.NDArray[Any]) -> int | None:
+    """Draw a token with probability proportional to its weight: the first to arrive in a race.
+
+    Token v arrives at E(v) / weight(v), where E = -log1p(-u) is exponential. Ties go to the lowest
+    id, and a token of weight zero never arrives.
+
+    Args:
+        weights: [V] numbers >= 0.
+        u: [V] uniforms in [0, 1), all consumed.
+
+    Returns:
+        The token, or None if none has a positive finite weight.
+
+    Exact up to the rounding of the logarithm.
+    """
+    runners = np.flatnonzero(weights > 0)
+    if not len(runners):
+        return None
+    with np.errstate(over="ignore"):
+        token = int(runners[np.argmin(-np.log1p(-u[runners]) / weights[runners])])
+    return token if weights[token] < math.inf else None
 
 
 def best_token(row: npt.NDArray[Any]) -> int | None:

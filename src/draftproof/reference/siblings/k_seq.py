@@ -1,0 +1,82 @@
+"""K-sequential selection: every sibling meets the same test, made harder by a factor rho.
+
+Read it beside Sun et al. (SpecTr, NeurIPS 2023, arXiv 2310.15141), algorithm 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from draftproof.reference.chain import accepts, residual
+from draftproof.reference.draw import inverse_cdf
+from draftproof.reference.siblings.choice import Choice, Row, mass
+
+__all__ = ["k_seq", "k_seq_rho"]
+
+BISECTIONS = 40
+
+
+def k_seq_rho(p: Row, q: Row, K: int) -> Any:
+    """Return the root of 1 - (1 - beta)^K = rho beta in [1, K], rounded UP by at most K / 2^40.
+
+    beta = sum min(P / rho, Q). rho beta never falls as rho grows and the left side never rises, so
+    the rule is lossless at the root and above it, and below it is not.
+    """
+    low, high = 1.0, float(K)
+    exact = p.dtype == object
+
+    def is_enough(rho: float) -> bool:
+        r = Fraction(rho) if exact else rho
+        beta = mass(np.minimum(p / r, q))
+        return bool(1 - (1 - beta) ** K <= r * beta)
+
+    if is_enough(low):
+        high = low
+    for _ in range(BISECTIONS if low < high else 0):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return Fraction(high) if exact else high
+
+
+def k_seq(
+    siblings: Sequence[int],
+    q: Row,
+    p: Row,
+    accept: Sequence[Any],
+    final: Any,
+    rho: Any = None,
+) -> Choice:
+    """Accept the first X_i that passes; what all of them leave of P is the residual.
+
+    ::
+
+        beta = sum min(P / rho, Q),  hit = 1 - (1 - beta)^K
+        accept X_i with probability min(1, P / (rho Q))
+        Y ~ (P - min(P / rho, Q) hit / beta)+
+
+    Args:
+        siblings: K tokens, iid draws from q.
+        q: [V]. Read if there are siblings.
+        p: [V].
+        accept: K uniforms, one for each test.
+        final: draws Y.
+        rho: a number at or above the root; `k_seq_rho` if it is left out.
+    """
+    K = len(siblings)
+    if K == 0:
+        return Choice(None, inverse_cdf(p, final))
+    if rho is None:
+        rho = k_seq_rho(p, q, K)
+    for i, x in enumerate(siblings):
+        if accepts(p[x], rho * q[x], accept[i]):
+            return Choice(i, x)
+    kept = np.minimum(p / rho, q)
+    beta = mass(kept)
+    rest = residual(p, kept * (1 - (1 - beta) ** K) / beta) if beta > 0 else p
+    if mass(rest) > 0:
+        return Choice(None, inverse_cdf(rest, final))
+    return Choice(None, inverse_cdf(p, final), zero_residual=True)
