@@ -13,7 +13,7 @@ import draftproof.doctor
 from draftproof import cli
 from draftproof.proof import reproduce as figures_of
 from draftproof.proof.figure import Figure
-from draftproof.proof.worlds import WORLDS
+from draftproof.proof.worlds.catalogue import WORLDS
 from tests.report.verdicts import ALL, broken, inconclusive, rejected, verdict
 
 

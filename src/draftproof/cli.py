@@ -22,7 +22,7 @@ from rich.text import Text
 
 import draftproof.doctor
 from draftproof.practice import write_stub
-from draftproof.proof.contracts import Contract
+from draftproof.proof.subjects.contracts import Contract
 from draftproof.report.card import print_card
 from draftproof.report.junit import junit_xml
 from draftproof.report.summary import Json
@@ -80,7 +80,7 @@ def practice(
 
 
 class Profile(enum.StrEnum):
-    """How much evidence to gather; see `draftproof.proof.plan`."""
+    """How much evidence to gather; see `draftproof.proof.trial.plan`."""
 
     QUICK = "quick"
     STANDARD = "standard"
@@ -165,7 +165,7 @@ def check(
 @app.command()
 def worlds(as_json: AsJson = False) -> None:
     """List the worlds, whose laws are known exactly, that verifiers are judged in."""
-    from draftproof.proof.worlds import WORLDS
+    from draftproof.proof.worlds.catalogue import WORLDS
 
     rows = [
         {

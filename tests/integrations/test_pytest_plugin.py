@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from draftproof.proof.verdict import Verdict
+from draftproof.proof.verdicts.verdict import Verdict
 from tests.report.verdicts import broken, inconclusive, rejected, verdict
 
 pytest_plugins = ["pytester"]
@@ -18,7 +18,7 @@ PLUGIN = "draftproof.integrations.pytest_plugin"
 LOADED = [] if entry_points(group="pytest11", name="draftproof") else ["-p", PLUGIN]
 JUDGE = """
 import json, sys, types
-from draftproof.proof.verdict import Verdict
+from draftproof.proof.verdicts.verdict import Verdict
 
 def check(subject, **options):
     print("judged:", subject, options)

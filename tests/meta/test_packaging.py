@@ -54,7 +54,7 @@ def inside(module, package):
         ("def f():\n    from draftproof.kernels.threads import x", "draftproof.kernels.threads"),
         ("from ..kernels import threads", "draftproof.kernels.threads"),
         ("from .. import kernels", "draftproof.kernels"),
-        ("from . import worlds", "draftproof.proof.worlds"),
+        ("from . import worlds", "draftproof.proof.worlds.catalogue"),
     ],
 )
 def test_every_spelling_of_an_import_is_seen(source, imported):

@@ -5,7 +5,7 @@ import pytest
 
 from draftproof.proof.judge import check
 from draftproof.proof.mutants import get
-from draftproof.proof.verdict import Conclusion, Verdict
+from draftproof.proof.verdicts.verdict import Conclusion, Verdict
 
 
 def judge(subject, **options):

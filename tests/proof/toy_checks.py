@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 
-from draftproof.proof.finding import Cell, Finding, Grade, Outcome
-from draftproof.proof.generator import NotDrivable
+from draftproof.proof.exact.generator import NotDrivable
+from draftproof.proof.verdicts.finding import Cell, Finding, Grade, Outcome
 
 NAN = float("nan")
 Q = np.array([[[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]]])

@@ -3,8 +3,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from draftproof.proof.exact import exact_law, expected_accepted
-from draftproof.proof.worlds import WORLDS, random_rational
+from draftproof.proof.exact.exact_law import exact_law, expected_accepted
+from draftproof.proof.worlds.catalogue import WORLDS, random_rational
 from draftproof.reference.block import block, keeps, weight_after
 from draftproof.reference.chain import token
 
@@ -103,3 +103,4 @@ def test_weights_and_tests():
     assert not keeps(0, 0, 0.0)
     assert keeps(Fraction(1, 2), Fraction(1, 2), 0.49)
     assert not keeps(Fraction(1, 2), Fraction(1, 2), 0.5)
+    assert keeps(1, 5e-324, 1 - 2.0**-53), "h = 1 for w = 1, whatever u * z rounds to"

@@ -1,6 +1,6 @@
 import pytest
 
-from draftproof.proof.verdict import ScorecardRow
+from draftproof.proof.verdicts.verdict import ScorecardRow
 from draftproof.report.summary import bound, decisive, facts, headline, place, plural
 from tests.report.verdicts import ALL, BROKEN, EXACT, LOSSY, NOTE, broken, rejected, verdict
 

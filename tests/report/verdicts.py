@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from draftproof.proof.finding import Cell, Finding, Grade, Outcome
-from draftproof.proof.verdict import (
+from draftproof.proof.verdicts.finding import Cell, Finding, Grade, Outcome
+from draftproof.proof.verdicts.verdict import (
     Conclusion,
     Control,
     NearestFault,

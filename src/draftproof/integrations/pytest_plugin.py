@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from draftproof.proof.verdict import Verdict
+    from draftproof.proof.verdicts.verdict import Verdict
 
 __all__ = ["assert_lossless", "pytest_addoption", "pytest_configure"]
 

@@ -8,28 +8,28 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from draftproof.proof import budget
-from draftproof.proof.bisection import ASSUMPTION
 from draftproof.proof.checks import ORACLE, checks_for, is_proven
 from draftproof.proof.checks.scorecard import ScoreRow
-from draftproof.proof.contracts import Contract
-from draftproof.proof.emission import ContractBroken
-from draftproof.proof.examination import broken
-from draftproof.proof.finding import Finding, Grade, Outcome
-from draftproof.proof.fingerprint import nearest_fault
-from draftproof.proof.matrix import KEY_CONTROLS, Matrix, judge_gallery
-from draftproof.proof.plan import Plan, after_proof, make_plan
-from draftproof.proof.process import SubjectProcess, run_checks
-from draftproof.proof.reproducer import find_reproducer
-from draftproof.proof.subject import Subject, as_subject
-from draftproof.proof.verdict import (
+from draftproof.proof.exact.bisection import ASSUMPTION
+from draftproof.proof.sampled import budget
+from draftproof.proof.subjects.contracts import Contract
+from draftproof.proof.subjects.emission import ContractBroken
+from draftproof.proof.subjects.subject import Subject, as_subject
+from draftproof.proof.trial.examination import broken
+from draftproof.proof.trial.matrix import KEY_CONTROLS, Matrix, judge_gallery
+from draftproof.proof.trial.plan import Plan, after_proof, make_plan
+from draftproof.proof.trial.process import SubjectProcess, run_checks
+from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
+from draftproof.proof.verdicts.fingerprint import nearest_fault
+from draftproof.proof.verdicts.reproducer import find_reproducer
+from draftproof.proof.verdicts.verdict import (
     Conclusion,
     Power,
     Reproducer,
     ScorecardRow,
     Verdict,
 )
-from draftproof.proof.worlds import WORLDS
+from draftproof.proof.worlds.catalogue import WORLDS
 
 __all__ = ["OnProgress", "check"]
 
@@ -62,7 +62,7 @@ def check(
             our own `draftproof.verify`, on every installed backend. What another process can
             find again is judged in a child process.
         contract: its call shape; guessed from its signature if left out.
-        profile: "quick" (seconds), "standard" or "paper": see `draftproof.proof.plan`.
+        profile: "quick" (seconds), "standard" or "paper": see `draftproof.proof.trial.plan`.
         seed: of all that is drawn. Two runs with one seed give one verdict.
         timeout: seconds until one check counts as hanging.
         fail_fast: stop at the first finding that decides.
@@ -70,7 +70,7 @@ def check(
         on_progress: told after each check.
 
     Returns:
-        A `Verdict`; see `draftproof.proof.verdict.Conclusion` for the exit code.
+        A `Verdict`; see `draftproof.proof.verdicts.verdict.Conclusion` for the exit code.
 
     Raises:
         ValueError: the subject, the contract or the profile cannot be understood.

@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 import draftproof
 from draftproof.proof.controls import CONTROLS
-from draftproof.proof.exact import expected_accepted
+from draftproof.proof.exact.exact_law import expected_accepted
 from draftproof.proof.figure import Figure
-from draftproof.proof.joint_test import SEED, joint_test
-from draftproof.proof.worlds import WORLDS
+from draftproof.proof.sampled.joint_test import SEED, joint_test
+from draftproof.proof.worlds.catalogue import WORLDS
 
 __all__ = ["ROWS", "SEQUENCES", "SIGMAS", "reproduce"]
 

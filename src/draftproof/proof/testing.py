@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from draftproof.proof.verdict import Verdict
+    from draftproof.proof.verdicts.verdict import Verdict
 
 __all__ = ["assert_lossless"]
 

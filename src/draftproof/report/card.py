@@ -25,7 +25,7 @@ def print_card(verdict: Json, console: Console | None = None) -> None:
     """Print the card; its last line begins with ``VERDICT: not rejected``, or what it is.
 
     Args:
-        verdict: what `draftproof.proof.verdict.Verdict.to_dict` returns.
+        verdict: what `draftproof.proof.verdicts.verdict.Verdict.to_dict` returns.
         console: where to; by default standard output.
     """
     console = console or Console()

@@ -31,7 +31,7 @@ def junit_xml(verdict: Json) -> str:
     whose findings all passed.
 
     Args:
-        verdict: what `draftproof.proof.verdict.Verdict.to_dict` returns.
+        verdict: what `draftproof.proof.verdicts.verdict.Verdict.to_dict` returns.
     """
     suite = ET.Element("testsuite", name=_clean(f"draftproof {verdict['subject']}"))
     seen: Counter[str] = Counter()

@@ -16,7 +16,7 @@ def html_page(verdict: Json) -> str:
     """Return the page: what speaks against the subject first, then all the evidence.
 
     Args:
-        verdict: what `draftproof.proof.verdict.Verdict.to_dict` returns.
+        verdict: what `draftproof.proof.verdicts.verdict.Verdict.to_dict` returns.
     """
     return _template().render(
         verdict=verdict,

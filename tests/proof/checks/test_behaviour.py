@@ -7,13 +7,13 @@ import pytest
 import draftproof
 from draftproof.proof.checks.behaviour import BEHAVIOUR
 from draftproof.proof.checks.invariance import RowNoise
-from draftproof.proof.contracts import Contract
-from draftproof.proof.emission import ContractBroken
-from draftproof.proof.finding import Outcome
-from draftproof.proof.generator import NotDrivable
+from draftproof.proof.exact.generator import NotDrivable
 from draftproof.proof.mutants.skeleton import Verifier
-from draftproof.proof.plan import make_plan
-from draftproof.proof.subject import Subject, load
+from draftproof.proof.subjects.contracts import Contract
+from draftproof.proof.subjects.emission import ContractBroken
+from draftproof.proof.subjects.subject import Subject, load
+from draftproof.proof.trial.plan import make_plan
+from draftproof.proof.verdicts.finding import Outcome
 
 PLAN = make_plan("quick", 0)
 RIGHT = Verifier()

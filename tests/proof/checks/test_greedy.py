@@ -3,9 +3,9 @@ import pytest
 
 import draftproof
 from draftproof.proof.checks.greedy import check_greedy, plain_greedy
-from draftproof.proof.finding import Outcome
-from draftproof.proof.plan import make_plan
-from draftproof.proof.subject import as_subject
+from draftproof.proof.subjects.subject import as_subject
+from draftproof.proof.trial.plan import make_plan
+from draftproof.proof.verdicts.finding import Outcome
 
 PLAN = make_plan("quick", 0)
 

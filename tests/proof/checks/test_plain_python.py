@@ -2,7 +2,7 @@ import pytest
 
 import draftproof
 from draftproof.proof.checks.plain_python import packages_used
-from draftproof.proof.loading import find_callable
+from draftproof.proof.subjects.loading import find_callable
 
 
 @pytest.fixture

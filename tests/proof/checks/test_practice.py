@@ -5,10 +5,10 @@ import pytest
 import draftproof
 from draftproof.proof.checks.practice import NOT_LOSSLESS, check_practice, score
 from draftproof.proof.checks.practice_cases import DECIDED, OPEN
-from draftproof.proof.finding import Finding, Outcome
-from draftproof.proof.loading import find_callable
-from draftproof.proof.plan import make_plan
-from draftproof.proof.subject import as_subject
+from draftproof.proof.subjects.loading import find_callable
+from draftproof.proof.subjects.subject import as_subject
+from draftproof.proof.trial.plan import make_plan
+from draftproof.proof.verdicts.finding import Finding, Outcome
 
 FILE = Path(__file__).parents[1] / "subjects" / "practice.py"
 PLAN = make_plan("quick", 0)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import draftproof
-from draftproof.proof.budget import share
 from draftproof.proof.checks import sampled
-from draftproof.proof.contracts import Contract
-from draftproof.proof.finding import Finding, Grade, Outcome
 from draftproof.proof.mutants.skeleton import Verifier, inverse_cdf
-from draftproof.proof.plan import make_plan
-from draftproof.proof.subject import Subject
+from draftproof.proof.sampled.budget import share
+from draftproof.proof.subjects.contracts import Contract
+from draftproof.proof.subjects.subject import Subject
+from draftproof.proof.trial.plan import make_plan
+from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
 
 PLAN = make_plan("quick", 0)
 CHECKS = {

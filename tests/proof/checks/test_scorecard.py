@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from draftproof.proof.checks.scorecard import Result, ScoreRow, check_scorecard, scorecard
-from draftproof.proof.finding import Finding, Outcome
-from draftproof.proof.plan import make_plan
-from draftproof.proof.subject import as_subject, load
+from draftproof.proof.subjects.subject import as_subject, load
+from draftproof.proof.trial.plan import make_plan
+from draftproof.proof.verdicts.finding import Finding, Outcome
 
 PLAN = make_plan("quick", 0)
 COUNTING = "mistake: counting drafts after the first rejection"

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from draftproof.proof.emission import ContractBroken
-from draftproof.proof.generator import DrivenGenerator
-from draftproof.proof.interval import OracleGenerator, explore
-from draftproof.proof.joint_test import joint_test
-from draftproof.proof.law import complete
+from draftproof.proof.exact.generator import DrivenGenerator
+from draftproof.proof.exact.interval import OracleGenerator, explore
 from draftproof.proof.mutants import get
 from draftproof.proof.mutants.registry import GALLERY
-from draftproof.proof.subject import load
-from draftproof.proof.worlds import WORLDS
+from draftproof.proof.sampled.joint_test import joint_test
+from draftproof.proof.subjects.emission import ContractBroken
+from draftproof.proof.subjects.subject import load
+from draftproof.proof.worlds.catalogue import WORLDS
+from draftproof.proof.worlds.law import complete
 
 ENDS_THE_PROCESS = ("hangs", "exits", "aborts")
 ALL = [m for m in GALLERY.values() if m.name not in ENDS_THE_PROCESS]

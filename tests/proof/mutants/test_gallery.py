@@ -4,13 +4,13 @@ from fractions import Fraction
 
 import pytest
 
-from draftproof.proof.exact import oracle_law, oracle_pair_law
-from draftproof.proof.generator import NotDrivable
+from draftproof.proof.exact.exact_law import oracle_law, oracle_pair_law
+from draftproof.proof.exact.generator import NotDrivable
 from draftproof.proof.mutants import EQUIVALENTS, MUTANTS, get, table
 from draftproof.proof.mutants.registry import GALLERY, mutant
 from draftproof.proof.mutants.skeleton import Verifier
-from draftproof.proof.subject import load
-from draftproof.proof.worlds import WORLDS
+from draftproof.proof.subjects.subject import load
+from draftproof.proof.worlds.catalogue import WORLDS
 
 ALL = list(GALLERY.values())
 

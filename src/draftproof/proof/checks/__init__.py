@@ -23,9 +23,9 @@ from draftproof.proof.checks.sampled import (
     check_seeds,
 )
 from draftproof.proof.checks.scorecard import check_scorecard
-from draftproof.proof.contracts import Contract
-from draftproof.proof.examination import Check
-from draftproof.proof.finding import Finding, Outcome
+from draftproof.proof.subjects.contracts import Contract
+from draftproof.proof.trial.examination import Check
+from draftproof.proof.verdicts.finding import Finding, Outcome
 
 __all__ = ["CHECKS", "ORACLE", "checks_for", "is_proven"]
 

@@ -1,7 +1,7 @@
 """What no law shows: seeds, the place in the batch, padding, empty batches, corners.
 
 Each check asks a question that a right verifier answers for certain, or but for a probability that
-`draftproof.proof.budget` allots. Subjects are called through `Subject.verify`, which raises
+`draftproof.proof.sampled.budget` allots. Subjects are called through `Subject.verify`, which raises
 ContractBroken for a malformed output or an input that was written to.
 """
 
@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from draftproof.proof.budget import share
 from draftproof.proof.checks.invariance import check_invariance
 from draftproof.proof.checks.sampled import Trial, coarse, deadline_of, experiment_of
-from draftproof.proof.examination import Check
-from draftproof.proof.finding import Cell, Finding, Grade, Outcome
-from draftproof.proof.fresh import first_call
-from draftproof.proof.plan import Plan
-from draftproof.proof.sampling import Experiment, Sampler, streams
-from draftproof.proof.subject import Subject
-from draftproof.proof.worlds import WORLDS
+from draftproof.proof.sampled.budget import share
+from draftproof.proof.sampled.sampling import Experiment, Sampler, streams
+from draftproof.proof.subjects.fresh import first_call
+from draftproof.proof.subjects.subject import Subject
+from draftproof.proof.trial.examination import Check
+from draftproof.proof.trial.plan import Plan
+from draftproof.proof.verdicts.finding import Cell, Finding, Grade, Outcome
+from draftproof.proof.worlds.catalogue import WORLDS
 
 __all__ = [
     "BEHAVIOUR",

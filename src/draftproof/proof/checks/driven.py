@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from draftproof.proof.bisection import ASSUMPTION, bisected_law, impossible_measure
 from draftproof.proof.checks.oracle import law_finding
-from draftproof.proof.exact import BOUNDARY, RULES, Enumeration
-from draftproof.proof.finding import Finding, Grade, Outcome
-from draftproof.proof.generator import NotDrivable
-from draftproof.proof.lattice import disagreements, sobol_law
-from draftproof.proof.plan import Plan
-from draftproof.proof.replay import Replay
-from draftproof.proof.subject import Subject
-from draftproof.proof.world import World
-from draftproof.proof.worlds import WORLDS
+from draftproof.proof.exact.bisection import ASSUMPTION, bisected_law, impossible_measure
+from draftproof.proof.exact.exact_law import BOUNDARY, RULES, Enumeration
+from draftproof.proof.exact.generator import NotDrivable
+from draftproof.proof.exact.lattice import disagreements, sobol_law
+from draftproof.proof.exact.replay import Replay
+from draftproof.proof.subjects.subject import Subject
+from draftproof.proof.trial.plan import Plan
+from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
+from draftproof.proof.worlds.catalogue import WORLDS
+from draftproof.proof.worlds.world import World
 
 __all__ = ["check_agreement", "check_bisection"]
 

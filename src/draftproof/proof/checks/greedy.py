@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from draftproof.proof.finding import Finding, Grade, Outcome
-from draftproof.proof.plan import Plan
-from draftproof.proof.subject import Subject
+from draftproof.proof.subjects.subject import Subject
+from draftproof.proof.trial.plan import Plan
+from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
 from draftproof.reference.chain import greedy
 
 __all__ = ["check_greedy", "plain_greedy"]

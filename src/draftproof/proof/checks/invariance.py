@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from draftproof.proof.finding import Finding, Grade, Outcome
-from draftproof.proof.generator import DrivenGenerator, NotDrivable, Shape
-from draftproof.proof.plan import Plan
-from draftproof.proof.sampling import Experiment, Padding, streams
-from draftproof.proof.subject import Subject
-from draftproof.proof.worlds import WORLDS
+from draftproof.proof.exact.generator import DrivenGenerator, NotDrivable, Shape
+from draftproof.proof.sampled.sampling import Experiment, Padding, streams
+from draftproof.proof.subjects.subject import Subject
+from draftproof.proof.trial.plan import Plan
+from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
+from draftproof.proof.worlds.catalogue import WORLDS
 
 __all__ = ["RowNoise", "check_invariance"]
 

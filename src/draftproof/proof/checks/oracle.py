@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 
-from draftproof.proof.exact import (
+from draftproof.proof.exact.exact_law import (
     Enumeration,
     oracle_law,
     oracle_pair_law,
     oracle_two_call_law,
 )
-from draftproof.proof.finding import Cell, Finding, Grade, Outcome
-from draftproof.proof.generator import NotDrivable
-from draftproof.proof.law import Law
-from draftproof.proof.plan import Plan
-from draftproof.proof.subject import Subject
-from draftproof.proof.worlds import WORLDS
+from draftproof.proof.exact.generator import NotDrivable
+from draftproof.proof.subjects.subject import Subject
+from draftproof.proof.trial.plan import Plan
+from draftproof.proof.verdicts.finding import Cell, Finding, Grade, Outcome
+from draftproof.proof.worlds.catalogue import WORLDS
+from draftproof.proof.worlds.law import Law
 
 __all__ = ["check_oracle", "check_oracle_calls", "check_oracle_pairs", "law_finding"]
 

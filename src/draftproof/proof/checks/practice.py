@@ -10,9 +10,9 @@ from typing import Any
 
 from draftproof.proof.checks.plain_python import packages_used
 from draftproof.proof.checks.practice_cases import DECIDED, OPEN, Case
-from draftproof.proof.finding import Finding, Grade, Outcome
-from draftproof.proof.plan import Plan
-from draftproof.proof.subject import Subject
+from draftproof.proof.subjects.subject import Subject
+from draftproof.proof.trial.plan import Plan
+from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
 
 __all__ = ["BONUS", "NOT_LOSSLESS", "Answer", "Score", "check_practice", "score"]
 

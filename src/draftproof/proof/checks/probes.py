@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from draftproof.proof.statistics import compare
-from draftproof.proof.subject import Subject
-from draftproof.proof.worlds import WORLDS
+from draftproof.proof.sampled.statistics import compare
+from draftproof.proof.subjects.subject import Subject
+from draftproof.proof.worlds.catalogue import WORLDS
 
 __all__ = ["Probe", "Tally", "one_hot"]
 

@@ -1,7 +1,7 @@
 """Sampled evidence: the laws of many texts, and of pairs of texts, against exact ones.
 
 Each check makes texts under conditions of its own and compares each table of counts with the law
-that a lossless subject must give, at the size that `draftproof.proof.budget` allots. Conditions
+that a lossless subject must give, at the size that `proof.sampled.budget` allots. Conditions
 that no law shows by itself are pairs: a noise that two rows, calls or seeds share leaves every
 single law right.
 """
@@ -14,22 +14,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from draftproof.proof.budget import LOOKS, share
-from draftproof.proof.finding import Finding, Grade, Outcome
-from draftproof.proof.pairs import Pairing, PairSampler, consecutive, halves, neighbours
-from draftproof.proof.plan import Plan
-from draftproof.proof.sampling import Experiment, Padding, Sampler, always, ragged
-from draftproof.proof.statistics import (
+from draftproof.proof.sampled.budget import LOOKS, share
+from draftproof.proof.sampled.pairs import Pairing, PairSampler, consecutive, halves, neighbours
+from draftproof.proof.sampled.sampling import Experiment, Padding, Sampler, always, ragged
+from draftproof.proof.sampled.statistics import (
     Comparison,
     compare,
     dispersion,
     required_sequences,
     visible_total_variation,
 )
-from draftproof.proof.subject import Subject
-from draftproof.proof.table import Table
-from draftproof.proof.world import World
-from draftproof.proof.worlds import WORLDS
+from draftproof.proof.sampled.table import Table
+from draftproof.proof.subjects.subject import Subject
+from draftproof.proof.trial.plan import Plan
+from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
+from draftproof.proof.worlds.catalogue import WORLDS
+from draftproof.proof.worlds.world import World
 
 __all__ = [
     "check_calls",

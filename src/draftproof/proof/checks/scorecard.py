@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from draftproof.proof.checks.probes import P, Probe, Q, Tally, one_hot
-from draftproof.proof.contracts import Contract
-from draftproof.proof.emission import ContractBroken
-from draftproof.proof.finding import Finding, Grade, Outcome
-from draftproof.proof.plan import Plan
-from draftproof.proof.raised import is_the_subjects, phrase
-from draftproof.proof.subject import Subject
+from draftproof.proof.subjects.contracts import Contract
+from draftproof.proof.subjects.emission import ContractBroken
+from draftproof.proof.subjects.raised import is_the_subjects, phrase
+from draftproof.proof.subjects.subject import Subject
+from draftproof.proof.trial.plan import Plan
+from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
 
 __all__ = ["Result", "ScoreRow", "check_scorecard", "scorecard"]
 

@@ -60,7 +60,7 @@ def get(name: str) -> Mutant:
 
 def table() -> list[dict[str, Any]]:
     """What `draftproof mutants` shows, in JSON types; computing the distances takes seconds."""
-    from draftproof.proof.fingerprint import caught_by
+    from draftproof.proof.verdicts.fingerprint import caught_by
 
     return [
         {

@@ -82,10 +82,10 @@ class Mutant:
         None where no single row shows the fault, where there is no law (a broken contract), and
         where the interval oracle cannot follow the uniforms.
         """
-        from draftproof.proof.exact import oracle_law
-        from draftproof.proof.generator import NotDrivable
-        from draftproof.proof.subject import load
-        from draftproof.proof.worlds import WORLDS
+        from draftproof.proof.exact.exact_law import oracle_law
+        from draftproof.proof.exact.generator import NotDrivable
+        from draftproof.proof.subjects.subject import load
+        from draftproof.proof.worlds.catalogue import WORLDS
 
         if self.kind in ("broken", "rounds") or self.seen in ("rows", "seeds"):
             return None

@@ -1,0 +1,1 @@
+"""Exact evidence: whole laws, by intervals, by replay and by bisection."""

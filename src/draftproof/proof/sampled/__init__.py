@@ -1,0 +1,1 @@
+"""Sampled evidence: many texts, their tallies, and what the counts can say."""

@@ -1,0 +1,1 @@
+"""Subjects: the verifier under judgement, loaded, called and read in one way."""

@@ -1,0 +1,1 @@
+"""The trial: how much evidence, in which process, beside which controls."""

@@ -1,0 +1,172 @@
+"""The child process: it loads a subject, runs checks on it, and streams their findings back.
+
+Messages are lines of JSON over a socket of its own, so that a subject may print what it likes. The
+first line that comes in says what to load; every further one names a check. What goes out:
+
+    {"ready": true}               once all that is ours is imported
+    {"loaded": {name, contract}}  after the first line, or {"refused": ...}, or {"broken": ...}
+    {"finding": {...}}            any number, while a check runs
+    {"done": true}                after a check
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import faulthandler
+import functools
+import json
+import mmap
+import os
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from draftproof.proof.subjects.raised import phrase
+from draftproof.proof.subjects.subject import Subject, load
+from draftproof.proof.trial.examination import Check, broken, examine, find_checks
+from draftproof.proof.trial.plan import Plan
+
+__all__ = ["CHANNEL_LOST", "HEART", "main"]
+
+CHANNEL_LOST = 97
+"""Exit code of a child whose subject closed the socket."""
+HEART = struct.Struct("d")
+"""When the subject's present call began, by `time.monotonic`; 0 between calls."""
+
+
+class Channel:
+    """The child's end of the socket; a forked copy of the child has none."""
+
+    def __init__(self, fd: int) -> None:
+        self._socket = socket.socket(fileno=fd)
+        self._socket.set_inheritable(False)
+        self._lines = self._socket.makefile("rb")
+        self._owner = os.getpid()
+        os.register_at_fork(after_in_child=self._close)
+
+    def receive(self) -> dict[str, Any]:
+        """Wait for a message; the end of the channel is the end of the process."""
+        try:
+            line = self._lines.readline()
+        except OSError:
+            os._exit(CHANNEL_LOST)
+        if not line:
+            os._exit(0)
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send a message; without a channel there is nothing left to do."""
+        if os.getpid() != self._owner:
+            os._exit(0)
+        line = json.dumps(message, default=_plain).encode() + b"\n"
+        try:
+            self._socket.sendall(line)
+        except OSError:
+            os._exit(CHANNEL_LOST)
+
+    def _close(self) -> None:
+        with contextlib.suppress(OSError):
+            os.close(self._socket.detach())
+
+
+def main(channel_fd: int, heart_fd: int) -> NoReturn:
+    """Serve one parent until it closes the channel."""
+    channel = Channel(channel_fd)
+    channel.send({"ready": True})
+    order = channel.receive()
+    plan, home = _read_plan(order["plan"]), Path.cwd()
+    _guard_the_machine()
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    signal.alarm(_backstop(plan))
+    try:
+        subject = load(order["spec"], order["contract"])
+        subject = dataclasses.replace(subject, call=_beating(subject.call, heart_fd))
+        checks = find_checks(order["registry"])
+    except ValueError as error:
+        channel.send({"refused": str(error)})
+        os._exit(0)
+    except BaseException as error:
+        channel.send({"broken": f"raised {phrase(error)}"})
+        os._exit(0)
+    channel.send({"loaded": {"name": subject.name, "contract": subject.contract}})
+    while True:
+        signal.alarm(0)
+        name = channel.receive()["check"]
+        os.chdir(home)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_backstop(plan))
+        _run(name, checks[name], subject, plan, channel)
+        channel.send({"done": True})
+
+
+def _read_plan(data: dict[str, Any]) -> Plan:
+    """JSON has lists where a plan has tuples."""
+    sizes = tuple((g, K) for g, K in data["sizes"])
+    return Plan(**{**data, "worlds": tuple(data["worlds"]), "sizes": sizes})
+
+
+def _run(name: str, check: Check, subject: Subject, plan: Plan, channel: Channel) -> None:
+    try:
+        for finding in examine(name, check, subject, plan, let_through=()):
+            channel.send({"finding": finding.to_dict()})
+    except BaseException as error:  # a signal handler of the subject's, say, between two calls
+        channel.send({"finding": broken(name, f"raised {phrase(error)}").to_dict()})
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+
+
+def _beating(call: Callable[..., Any], heart_fd: int) -> Callable[..., Any]:
+    """Let the parent see since when the subject has been in one call."""
+    heart = mmap.mmap(heart_fd, HEART.size)
+    os.close(heart_fd)
+
+    @functools.wraps(call)
+    def beating(*arguments: Any) -> Any:
+        HEART.pack_into(heart, 0, time.monotonic())
+        try:
+            return call(*arguments)
+        finally:
+            HEART.pack_into(heart, 0, 0.0)
+
+    return beating
+
+
+def _backstop(plan: Plan) -> int:
+    """Seconds after which the child ends though no thread of it gets to run."""
+    return int(plan.timeout) + 60
+
+
+def _end_with(parent: int) -> None:
+    """End the process group once the parent, which should have seen to that, is dead."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os.killpg(0, signal.SIGKILL)
+
+
+def _guard_the_machine() -> None:
+    """Leave no core file, take no more memory than there is, be the first that the kernel ends."""
+    import resource
+
+    faulthandler.enable(all_threads=False)
+    faulthandler.register(signal.SIGUSR1, all_threads=False)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        limit = free * 1024 if hard == resource.RLIM_INFINITY else min(free * 1024, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy scalar or array as JSON takes it."""
+    return value.tolist()

@@ -1,0 +1,197 @@
+"""Every verifier of known worth, judged at the subject's budget: the judge's own test."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass, replace
+from typing import Self
+
+from draftproof.proof.checks import CHECKS, ORACLE, checks_for, is_proven
+from draftproof.proof.mutants import EQUIVALENTS, MUTANTS, Mutant, get
+from draftproof.proof.subjects.contracts import Contract
+from draftproof.proof.subjects.subject import load
+from draftproof.proof.trial.examination import examine
+from draftproof.proof.trial.plan import Plan, after_proof, make_plan
+from draftproof.proof.trial.process import run_checks
+from draftproof.proof.verdicts.finding import Finding, Outcome
+from draftproof.proof.verdicts.verdict import Control
+
+__all__ = ["KEY_CONTROLS", "Matrix", "judge_gallery", "killers", "serve"]
+
+KEY_CONTROLS = (
+    "resample p on a rejection",
+    "one uniform for all",
+    "bonus from row K",
+    "rows in pairs share noise",
+    "noise kept between calls",
+    "coin is a token's noise",
+)
+"""One control for each way of going wrong that needs an instrument of its own."""
+
+FATAL = (Outcome.LOSSY, Outcome.BROKEN)
+PATIENCE = 10.0
+"""Seconds that a check may take of a verifier that is known to hang."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """What became of the gallery.
+
+    Attributes:
+        controls: a row for each wrong verifier.
+        casualties: right ones that were rejected: faults of the judge.
+    """
+
+    controls: tuple[Control, ...] = ()
+    casualties: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """Wrong verifiers that were judged."""
+        return len(self.controls)
+
+    @property
+    def survivors(self) -> tuple[str, ...]:
+        """Wrong ones that no check caught."""
+        return tuple(control.name for control in self.controls if not control.killed_by)
+
+    @property
+    def killed(self) -> int:
+        """Wrong ones that died."""
+        return self.total - len(self.survivors)
+
+
+def judge_gallery(
+    plan: Plan,
+    names: Iterable[str] | None = None,
+    on_progress: Callable[[int, int, str], object] | None = None,
+) -> Matrix:
+    """Judge verifiers of known worth, as many at once as there are processors.
+
+    Args:
+        plan: the subject's.
+        names: wrong verifiers to judge; None for all of them, and for all right ones too.
+        on_progress: told (done, total, name) after each.
+    """
+    gallery = list(MUTANTS.values()) + list(EQUIVALENTS.values())
+    if names is not None:
+        gallery = [get(name) for name in names]
+    waiting = [mutant.name for mutant in reversed(gallery)]
+    deaths: dict[str, tuple[str, ...]] = {}
+    lock = threading.Lock()
+
+    def work() -> None:
+        with _Worker(plan) as worker:
+            while True:
+                with lock:
+                    if not waiting:
+                        return
+                    name = waiting.pop()
+                death = worker.ask(name)
+                with lock:
+                    deaths[name] = death
+                    if on_progress is not None:
+                        on_progress(len(deaths), len(gallery), f"control: {name}")
+
+    size = min(_processors(), len(gallery))
+    with ThreadPoolExecutor(max_workers=size) as pool:
+        for future in [pool.submit(work) for _ in range(size)]:
+            future.result()
+    wrong = [mutant for mutant in gallery if mutant.kind != "equivalent"]
+    right = [mutant for mutant in gallery if mutant.kind == "equivalent"]
+    return Matrix(
+        tuple(Control(mutant.name, deaths[mutant.name]) for mutant in wrong),
+        tuple(mutant.name for mutant in right if deaths[mutant.name]),
+    )
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Worker:
+    """A process that judges one verifier after the other.
+
+    It is started by hand, not by `multiprocessing`, which would run the caller's script anew.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        start = f"import sys; sys.path[:] = {sys.path!r}; "
+        self._process = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                start + "from draftproof.proof.trial.matrix import serve; serve()",
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._send(asdict(plan))
+
+    def ask(self, name: str) -> tuple[str, ...]:
+        self._send(name)
+        assert self._process.stdout is not None
+        return tuple(json.loads(self._process.stdout.readline()))
+
+    def _send(self, message: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message) + "\n")
+        self._process.stdin.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+def serve() -> None:
+    """Judge the verifiers that the standard input names, for the plan in its first line."""
+    plan = Plan(**json.loads(sys.stdin.readline()))
+    for line in sys.stdin:
+        print(json.dumps(killers(json.loads(line), plan)), flush=True)
+
+
+def killers(name: str, plan: Plan) -> tuple[str, ...]:
+    """Judge one verifier until a check catches it, and return that check's name, if one does.
+
+    A right one gets the quick plan: its death would be a false alarm, whatever the plan.
+    """
+    mutant = get(name)
+    if mutant.kind == "equivalent":
+        plan = make_plan("quick", plan.seed, plan.timeout)
+    if mutant.kind == "broken":
+        plan = replace(plan, timeout=min(plan.timeout, PATIENCE))
+        findings = run_checks(
+            mutant.spec, Contract.RAGGED, checks_for(Contract.RAGGED), plan, fail_fast=True
+        )
+        return tuple(f.check for f in findings if f.outcome in FATAL)[:1]
+    with redirect_stdout(io.StringIO()):  # one of the right ones prints
+        return _killers_here(mutant, plan)
+
+
+def _killers_here(mutant: Mutant, plan: Plan) -> tuple[str, ...]:
+    subject = load(mutant.spec)
+    findings: list[Finding] = []
+    for name in checks_for(Contract.RAGGED):
+        if name == "scorecard":
+            continue
+        if name not in ORACLE and is_proven(findings):
+            plan = after_proof(plan)
+        for finding in examine(name, CHECKS[name], subject, plan):
+            if finding.outcome in FATAL:
+                return (name,)
+            findings.append(finding)
+    return ()

@@ -1,0 +1,1 @@
+"""Verdicts: findings, what they add up to, and what they resemble."""

@@ -1,0 +1,1 @@
+"""Worlds: targets and drafters whose laws are known exactly."""

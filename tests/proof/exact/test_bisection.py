@@ -1,0 +1,145 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from draftproof.proof import WORLDS
+from draftproof.proof.controls import CONTROLS, correct
+from draftproof.proof.exact.bisection import ONE, bisected_law, find_thresholds, impossible_measure
+from draftproof.proof.exact.exact_law import BOUNDARY, oracle_law
+from draftproof.proof.exact.generator import NotDrivable
+from draftproof.proof.exact.replay import Replay
+from draftproof.proof.subjects.subject import as_subject
+
+L4, L357, ZEROS = WORLDS["L4"], WORLDS["L357"], WORLDS["zeros"]
+
+
+class Changed(np.random.Generator):
+    """A generator that changes another one's uniforms."""
+
+    def __init__(self, rng, change):
+        super().__init__(np.random.PCG64(0))
+        self.rng, self.change = rng, change
+
+    def random(self, *args, **kwargs):
+        return self.change(self.rng.random(*args, **kwargs))
+
+
+def with_uniforms(change):
+    def verify(draft, q, p, num_draft, rng):
+        return correct(draft, q, p, num_draft, Changed(rng, change))
+
+    return verify
+
+
+def law(subject, world, num_draft, max_draft=None):
+    return bisected_law(Replay(as_subject(subject), world, num_draft, max_draft))
+
+
+def test_thresholds_are_found_to_the_last_bit():
+    replay = Replay(as_subject(correct), L4, 1, max_draft=2)
+    accept, unread, final = find_thresholds(replay)[replay.drafts.index((1,))]
+    assert accept == []  # p = 4/16 >= q = 3/16
+    assert unread == []
+    assert final == [ONE * n // 16 for n in (6, 12, 14)]
+    accept, _, final = find_thresholds(replay)[0]
+    assert accept == [ONE * 6 // 8]
+    assert final == [ONE * n // 16 for n in (4, 6, 10, 14)]  # (0, 1, 3, 0) / 4, and 6 4 4 2
+
+
+@pytest.mark.parametrize("size", [(0, 2), (1, 1), (1, 2), (2, 2)])
+def test_a_right_verifier_is_exact(size):
+    run = law(correct, L4, *size)
+    assert run.law == L4.target_law(size[0] + 1)
+    assert (run.law.error, run.boundary) == (0, 0)
+    run = law(correct, L357, *size)
+    target = L357.target_law(size[0] + 1)
+    assert run.law.total_variation(target) <= run.law.error < 1e-12
+    assert impossible_measure(run, L357) == 0
+
+
+def test_it_emits_what_it_should():
+    assert law(correct, L4, 2).emitted == Fraction(21, 16) + 1
+
+
+def test_controls_have_their_known_distance():
+    distances = [law(c, L4, 2).law.total_variation(L4.target_law(3)) for c in CONTROLS.values()]
+    assert distances == [Fraction(85, 512), Fraction(3, 32)]
+
+
+def test_a_threshold_that_few_outcomes_show_is_found():
+    def dropping(draft, q, p, num_draft, rng):
+        """Takes the last accepted draft back, so that one more or one less hardly shows."""
+        out, n = correct(draft, q, p, num_draft, rng)
+        rows = np.arange(len(out))
+        last = out[rows, n - 1].copy()
+        out[rows, n - 1] = -1
+        out[rows, np.maximum(n - 2, 0)] = last
+        return out, np.maximum(n - 1, 1)
+
+    exact = oracle_law(as_subject(dropping), L4, 2).law
+    assert law(dropping, L4, 2).law == exact
+
+
+def test_a_shifted_threshold_is_seen_however_small():
+    nudged = with_uniforms(lambda u: np.clip(u + 1e-9, 0, 1 - 2.0**-53))
+    distance = law(nudged, L4, 1).law.total_variation(L4.target_law(2))
+    assert 1e-10 < distance < 1e-8
+
+
+def rounded(u):
+    return u.astype(np.float32).astype(np.float64)
+
+
+def test_rounded_uniforms_produce_impossible_tokens_with_their_measure():
+    measure = impossible_measure(law(with_uniforms(rounded), ZEROS, 0), ZEROS)
+    assert measure == Fraction(1, 2**25)  # what rounds up to 1
+    assert measure >= BOUNDARY
+
+
+def test_an_accept_test_that_lets_zero_pass_has_the_measure_of_zero():
+    def at_most(draft, q, p, num_draft, rng):
+        """Lets a draft of probability zero pass at u = 0, on a grid of 24 bits."""
+        coarse = Changed(rng, lambda u: np.floor(u * 2**24) / 2**24)
+        nudged = np.where(p[:, :-1] == 0, 1e-300, p[:, :-1])
+        tilted = np.concatenate([nudged, p[:, -1:]], axis=1)
+        return correct(draft, q, tilted, num_draft, coarse)
+
+    measure = impossible_measure(law(at_most, ZEROS, 1), ZEROS)
+    assert measure == Fraction(1, 2) / 2**24  # q = 1/2 on the token with p = 0
+
+
+def test_the_edge_of_the_grid_is_below_the_bound():
+    def strict(draft, q, p, num_draft, rng):
+        """The plain inverse CDF with < : u = 0 picks the first token, of weight zero or not."""
+        cumulative = np.cumsum(p[:, 0], axis=1)
+        token = (cumulative < rng.random((len(p), 1)) * cumulative[:, -1:]).sum(axis=1)
+        return token[:, None], np.ones(len(p), dtype=int)
+
+    run = law(strict, WORLDS["one-hot"], 0)
+    assert impossible_measure(run, WORLDS["one-hot"]) == Fraction(1, ONE)
+    assert Fraction(1, ONE) < BOUNDARY
+
+
+def test_exceptions_are_measured():
+    def raising(draft, q, p, num_draft, rng):
+        u = rng.random((len(p), 1))
+        if (u >= 1 - 2.0**-20).any():
+            raise IndexError
+        cumulative = np.cumsum(p[:, 0], axis=1)
+        return (cumulative <= u).sum(axis=1)[:, None], np.ones(len(p), dtype=int)
+
+    subject = as_subject(raising)
+    run = bisected_law(Replay(subject, L4, 0))
+    assert run.boundary == impossible_measure(run, L4) == Fraction(1, 2**20)
+    assert run.law.total_variation(L4.target_law(1)) == Fraction(1, 2**20)
+
+
+def test_decisions_on_two_uniforms_at_once_are_refused():
+    def sums(draft, q, p, num_draft, rng):
+        u = (rng.random((len(p), 1)) + rng.random((len(p), 1))) % 1
+        token = (np.cumsum(p[:, 0], axis=1) <= u).sum(axis=1)
+        return token[:, None], np.ones(len(p), dtype=int)
+
+    with pytest.raises(NotDrivable):
+        law(sums, L4, 0)
