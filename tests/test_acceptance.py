@@ -165,9 +165,10 @@ def test_addition_is_a_commutative_monoid(a, b, c):
     assert AcceptanceRecord.merge([]) == AcceptanceRecord()
 
 
-def test_adding_something_else_is_a_type_error():
-    with pytest.raises(TypeError):
-        AcceptanceRecord() + 1  # type: ignore[operator]
+@pytest.mark.parametrize("other", [1, None, {}, AcceptanceRecord().to_dict()])
+def test_adding_something_else_is_a_type_error(other):
+    with pytest.raises(TypeError, match=r"records: found a .*; wanted an AcceptanceRecord"):
+        AcceptanceRecord() + other
 
 
 def from_lengths(accepted: list[int], drafted: list[int], K: int) -> AcceptanceRecord:
@@ -206,13 +207,63 @@ def test_a_text_ends_at_its_eos_and_the_drafts_past_it_remain_drafts():
     assert record.mean_acceptance_length == 4
 
 
-@pytest.mark.parametrize("eos", [-1, 4, [], {9, 4}, np.array([4]), np.int64(4), range(4, 6)])
+EOS_FOUR: list[Any] = [
+    4,
+    np.int64(4),
+    np.array(4),
+    np.array(4, dtype=np.uint8),
+    [4],
+    (9, 4),
+    {9, 4},
+    frozenset([4]),
+    {4: "end"},
+    {4: "end"}.keys(),
+    range(4, 6),
+    np.array([4]),
+    [np.array(4)],
+    [4, 2**64],
+]
+EOS_NONE: list[Any] = [-1, [], (), set(), np.array([], dtype=np.int64), 2**63, [2**70], 9]
+
+
+@pytest.mark.parametrize("eos", EOS_FOUR + EOS_NONE)
 def test_the_ids_of_eos_may_come_in_any_form_and_never_match_padding(eos):
     result = make_result([([4, 4, 1], 2, math.nan), ([1, 3], 2, 0.5), ([], 1, math.nan)], 2)
-    kept = cut_at_eos(result, eos)
+    matches = any(eos is one for one in EOS_FOUR)
+    for tokens, counts in (result, (result[0].tolist(), result[1].tolist())):
+        kept = cut_at_eos((tokens, counts), eos)
+        assert kept.dtype == np.int64
+        assert kept.tolist() == [1 if matches else 3, 2, 0]
+
+
+def test_an_iterator_of_ids_is_read_once():
+    assert cut_at_eos(([[1, 4, 2]], [3]), iter([9, 4])).tolist() == [2]
+
+
+@pytest.mark.parametrize(("B", "width"), [(0, 0), (0, 3), (2, 0)])
+def test_an_empty_batch_is_cut_to_nothing(B, width):
+    kept = cut_at_eos((np.zeros((B, width), int), np.zeros(B, int)), [2])
     assert kept.dtype == np.int64
-    matches = eos != -1 if np.ndim(eos) == 0 and not isinstance(eos, set) else len(eos) > 0
-    assert kept.tolist() == [1 if matches else 3, 2, 0]
+    assert kept.tolist() == [0] * B
+
+
+@pytest.mark.parametrize(
+    ("result", "error", "message"),
+    [
+        (5, TypeError, "result: found a int; wanted a pair"),
+        (([[1]],), TypeError, "result: found a tuple; wanted a pair"),
+        (([[1.0]], [1]), TypeError, r"result\[0\]: found dtype float64"),
+        (([1, 2], [1]), ValueError, r"result\[0\]: found shape \[2\]; wanted shape \[B, K\+1\]"),
+        (([[1], [1, 2]], [1, 2]), ValueError, r"result\[0\] at index \[1\]: found length 2"),
+        (([[1, 2]], [1, 2]), ValueError, r"result\[1\]: found shape \[2\]; wanted shape \[1\]"),
+        (([[1, 2]] * 2, [1, 3]), ValueError, r"result\[1\] at row 1: found 3; wanted .* 0\.\.2"),
+        (([[1, 2]], [-1]), ValueError, r"result\[1\] at row 0: found -1"),
+        (([[1, 2]], [True]), TypeError, r"result\[1\]: found dtype bool"),
+    ],
+)
+def test_tokens_and_counts_that_do_not_fit_are_refused(result, error, message):
+    with pytest.raises(error, match=message):
+        cut_at_eos(result, 2)
 
 
 def test_expected_acceptance_is_the_mean_over_traced_rejections():
@@ -248,7 +299,7 @@ def test_rows_outside_the_batch_are_refused(rows, error, message):
         AcceptanceRecord.from_result(result, rows=rows)
 
 
-@pytest.mark.parametrize("eos", ["stop", 2.0, None, True, [None]])
+@pytest.mark.parametrize("eos", ["stop", b"stop", 2.0, None, True, [None], {2.5}, np.array("2")])
 def test_ids_of_eos_that_are_no_integers_are_refused(eos):
     with pytest.raises(TypeError, match="eos_token_ids"):
         cut_at_eos(make_result([], 1), eos)
@@ -271,6 +322,33 @@ def test_a_dictionary_without_a_tally_is_refused():
     del data["num_undecided"]
     with pytest.raises(ValueError, match=r"data: .*wanted also num_undecided"):
         AcceptanceRecord.from_dict(data)
+
+
+@pytest.mark.parametrize(
+    ("tally", "value"),
+    [
+        ("num_undecided", None),
+        ("num_undecided", -1),
+        ("num_undecided", True),
+        ("num_emitted_tokens", 1.5),
+        ("num_emitted_tokens", [1]),
+        ("expected_acceptance_sum", math.nan),
+        ("expected_acceptance_sum", math.inf),
+        ("expected_acceptance_count", "1"),
+        ("acceptance_histogram", "1"),
+        ("acceptance_histogram", [1, -1]),
+        ("acceptance_histogram", 1),
+        ("drafted_per_position", [0.5]),
+    ],
+)
+def test_a_dictionary_with_no_tally_in_a_tallys_place_is_refused(tally, value):
+    with pytest.raises(ValueError, match=f"{tally}: found .*; wanted a count >= 0"):
+        AcceptanceRecord.from_dict(AcceptanceRecord().to_dict() | {tally: value})
+
+
+def test_tallies_of_differing_lengths_are_refused():
+    with pytest.raises(ValueError, match="acceptance_histogram: found length 1; wanted 3"):
+        AcceptanceRecord(drafted_per_position=(2, 1), acceptance_histogram=(3,))
 
 
 LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
@@ -326,13 +404,32 @@ def test_prometheus_text_parses_to_the_tallies(record, labels):
     assert samples == wanted
 
 
-@pytest.mark.parametrize("label", ["", "9x", "a-b", "é", "__reserved", "position", "a\n", "a b"])
+def test_label_values_are_texts_whatever_they_are():
+    labels: Any = {"a": 'say "x"\\\n', "b": 7, "c": None, "d": "\r\x00é"}
+    samples = parse(AcceptanceRecord().to_prometheus(labels=labels))
+    found = dict(next(iter(samples))[1])
+    assert found == {name: str(value) for name, value in labels.items()}
+
+
+@pytest.mark.parametrize("labels", [["model"], "model", 5, [("model", "a")]])
+def test_labels_that_are_no_mapping_are_refused(labels):
+    with pytest.raises(TypeError, match=r"labels: found a .*; wanted a mapping"):
+        AcceptanceRecord().to_prometheus(labels=labels)
+
+
+@pytest.mark.parametrize(
+    "label", ["", "9x", "a-b", "é", "__reserved", "position", "a\n", "a b", 1, None, b"a", ("a",)]
+)
 def test_illegal_label_names_are_refused(label):
     with pytest.raises(ValueError, match="labels: found"):
         AcceptanceRecord().to_prometheus(labels={label: "x"})
 
 
-@pytest.mark.parametrize("prefix", ["", "9x", "a-b", "a b"])
+def test_a_metric_may_be_called_position():
+    assert parse(AcceptanceRecord().to_prometheus("position"))
+
+
+@pytest.mark.parametrize("prefix", ["", "9x", "a-b", "a b", None, 1])
 def test_illegal_prefixes_are_refused(prefix):
     with pytest.raises(ValueError, match="prefix: found"):
         AcceptanceRecord().to_prometheus(prefix)

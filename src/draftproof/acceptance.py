@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from draftproof.arrays import as_booleans, as_integers
+from draftproof.arrays import as_booleans, as_bounded_integers, as_integers
 from draftproof.errors import complaint
+from draftproof.foreign import read_array
 from draftproof.types import IntArray, VerifyResult
 
 __all__ = ["AcceptanceRecord", "cut_at_eos"]
@@ -55,6 +56,20 @@ class AcceptanceRecord:
     num_undecided: int = 0
     expected_acceptance_sum: float = 0.0
     expected_acceptance_count: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            each = isinstance(value, tuple)
+            if each != name.endswith(("_per_position", "_histogram")) or not all(
+                _is_tally(number, name) for number in (value if each else [value])
+            ):
+                wanted, fix = "a count >= 0, or a list of them", "pass all that to_dict returned"
+                raise ValueError(complaint(name, "", found=repr(value), wanted=wanted, fix=fix))
+        if len(self.acceptance_histogram) != len(self.drafted_per_position) + 1:
+            name, found = "acceptance_histogram", f"length {len(self.acceptance_histogram)}"
+            wanted = f"{len(self.drafted_per_position) + 1}: one more than drafted_per_position"
+            fix = "pass all that to_dict returned"
+            raise ValueError(complaint(name, "", found=found, wanted=wanted, fix=fix))
 
     @classmethod
     def from_result(
@@ -110,8 +125,8 @@ class AcceptanceRecord:
 
     @classmethod
     def merge(cls, records: Iterable[AcceptanceRecord]) -> AcceptanceRecord:
-        """Add any number of records."""
-        tallies = [vars(record) for record in (cls(), *records)]
+        """Add any number of records; TypeError for anything else."""
+        tallies = [vars(cls()), *map(_tallies_of, records)]
         return cls(**{name: _add_up([tally[name] for tally in tallies]) for name in tallies[0]})
 
     def __add__(self, other: AcceptanceRecord) -> AcceptanceRecord:
@@ -177,7 +192,7 @@ class AcceptanceRecord:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> AcceptanceRecord:
-        """Read what `to_dict` returned; ValueError if a tally is missing."""
+        """Read what `to_dict` returned; ValueError if a tally is missing or cannot be one."""
         if missing := sorted(vars(cls()).keys() - data):
             wanted, fix = f"also {', '.join(missing)}", "pass all that to_dict returned"
             raise ValueError(complaint("data", "", found=data, wanted=wanted, fix=fix))
@@ -186,22 +201,18 @@ class AcceptanceRecord:
         return cls(**tallies)
 
     def to_prometheus(
-        self, prefix: str = "draftproof", labels: dict[str, str] | None = None
+        self, prefix: str = "draftproof", labels: Mapping[str, str] | None = None
     ) -> str:
         """Return the tallies as counters in Prometheus' text format, for queries to divide.
 
-        ValueError for a name that Prometheus forbids, or the label ``position``, which is taken.
+        ValueError for a name that Prometheus forbids, or the label ``position``, which is taken;
+        TypeError for labels that are no mapping.
 
         >>> AcceptanceRecord().to_prometheus(labels={"model": "a"}).splitlines()[2]
         'draftproof_num_spec_steps_total{model="a"} 0'
         """
-        labels = labels or {}
-        for argument, name in (("prefix", prefix), *(("labels", label) for label in labels)):
-            legal = name.isascii() and name.isidentifier() and not name.startswith("__")
-            if not legal or name == "position":
-                wanted, fix = "a legal name, not position", "use letters, digits and _"
-                raise ValueError(complaint(argument, "", found=name, wanted=wanted, fix=fix))
-        constant = [f'{name}="{str(text).translate(_ESCAPES)}"' for name, text in labels.items()]
+        _check_name("prefix", prefix)
+        constant = _label_pairs({} if labels is None else labels)
         lines = []
         for name, meaning in _COUNTERS.items():
             metric, value = f"{prefix}_{name}_total", getattr(self, name)
@@ -213,24 +224,89 @@ class AcceptanceRecord:
         return "\n".join(lines) + "\n"
 
 
-def cut_at_eos(result: tuple[IntArray, IntArray], eos_token_ids: int | Iterable[int]) -> IntArray:
+def _is_tally(number: object, name: str) -> bool:
+    kinds = int | float if name == "expected_acceptance_sum" else int
+    return isinstance(number, kinds) and not isinstance(number, bool) and 0 <= number < np.inf
+
+
+def _tallies_of(record: Any) -> dict[str, Any]:
+    if not isinstance(record, AcceptanceRecord):
+        found, wanted = f"a {type(record).__name__}", "an AcceptanceRecord"
+        fix = "read dictionaries with from_dict first"
+        raise TypeError(complaint("records", "", found=found, wanted=wanted, fix=fix))
+    return vars(record)
+
+
+def _check_name(argument: str, name: Any) -> None:
+    legal = isinstance(name, str) and name.isascii() and name.isidentifier()
+    if not legal or name.startswith("__"):
+        wanted, fix = "a legal name", "use letters, digits and _, no digit in front"
+        raise ValueError(complaint(argument, "", found=repr(name), wanted=wanted, fix=fix))
+
+
+def _label_pairs(labels: Any) -> list[str]:
+    if not isinstance(labels, Mapping):
+        found, wanted = f"a {type(labels).__name__}", "a mapping of names to texts"
+        fix = "pass a dict, as in {'model': 'a'}"
+        raise TypeError(complaint("labels", "", found=found, wanted=wanted, fix=fix))
+    for name in labels:
+        _check_name("labels", name)
+    if "position" in labels:
+        wanted, fix = "another name: draftproof sets that label itself", "rename it"
+        raise ValueError(complaint("labels", "", found="'position'", wanted=wanted, fix=fix))
+    return [f'{name}="{str(text).translate(_ESCAPES)}"' for name, text in labels.items()]
+
+
+def cut_at_eos(
+    result: tuple[npt.ArrayLike, npt.ArrayLike], eos_token_ids: int | Iterable[int]
+) -> IntArray:
     """Count the tokens of each row to keep, int64 [B]: those up to and with its first EOS.
 
-    ``result`` may be just ``(token_ids [B, K+1], num_emitted [B])``. TypeError for a non-integer.
+    ``result`` may be just ``(token_ids [B, K+1], num_emitted [B])``. TypeError for a non-integer,
+    ValueError for shapes that do not fit.
 
-    >>> cut_at_eos((np.array([[5, 2, 7, 4], [4, -1, -1, -1]]), np.array([4, 1])), 2).tolist()
+    >>> cut_at_eos(([[5, 2, 7, 4], [4, -1, -1, -1]], [4, 1]), 2).tolist()
     [2, 1]
     """
-    token_ids, num_emitted = result
-    ids = list(eos_token_ids) if isinstance(eos_token_ids, Iterable) else [eos_token_ids]
-    matches = [token_ids == token for token in as_integers("eos_token_ids", ids, (), "ids")]
-    is_eos = np.any(matches, axis=0) & (np.arange(token_ids.shape[1]) < num_emitted[:, None])
-    return np.where(is_eos.any(axis=1), is_eos.argmax(axis=1) + 1, num_emitted)
+    try:
+        token_ids, num_emitted = result
+    except (TypeError, ValueError):
+        found, wanted = f"a {type(result).__name__}", "a pair (token_ids [B, K+1], num_emitted [B])"
+        fix = "pass what verify returned"
+        raise TypeError(complaint("result", "", found=found, wanted=wanted, fix=fix)) from None
+    tokens = as_integers("result[0]", token_ids, (), "B", "K+1")
+    emitted = as_bounded_integers(
+        "result[1]",
+        num_emitted,
+        tokens.shape[:1],
+        least=0,
+        largest=tokens.shape[1],
+        dtype=np.int64,
+        wanted=f"a count in 0..{tokens.shape[1]}, the tokens of a row",
+        fix="pass the num_emitted of the same call",
+    )
+    ends = np.ones((len(tokens), tokens.shape[1] + 1), dtype=np.bool_)  # the last one for all rows
+    ends[:, :-1] = np.isin(tokens, _eos_ids(eos_token_ids))
+    return np.asarray(np.minimum(ends.argmax(axis=1) + 1, emitted))
+
+
+def _eos_ids(eos_token_ids: Any) -> IntArray:
+    """Read one id or several, in whatever they come: an array of any library, a set, a range."""
+    name, wanted, ids = "eos_token_ids", "an integer, or integers of shape [ids]", eos_token_ids
+    if not isinstance(ids, list | tuple):
+        plain = isinstance(ids, Iterable) and not isinstance(ids, str | bytes)
+        if plain and not hasattr(ids, "__array__"):
+            ids = list(ids)
+        else:
+            array = read_array(name, ids, wanted)
+            ids = array.reshape(1) if array.ndim == 0 and array.dtype.kind != "O" else array
+    return as_integers(name, ids, (), "ids")
 
 
 def _row_indices(rows: npt.ArrayLike, size: int) -> IntArray:
-    if np.asarray(rows).dtype == np.bool_:
-        return np.flatnonzero(as_booleans("rows", rows, (size,)))
+    array = read_array("rows", rows, "indices, or a bool mask [B]")
+    if array.dtype == np.bool_:
+        return np.flatnonzero(as_booleans("rows", array, (size,)))
     indices = as_integers("rows", rows, (), "rows")
     if (outside := indices[(indices < 0) | (indices >= size)]).size:
         wanted, fix = f"indices in 0..{size - 1}", "index the batch's rows"

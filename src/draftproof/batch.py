@@ -33,6 +33,7 @@ class Batch(NamedTuple):
         greedy: [B] or None.
         max_draft: K.
         target_argument: what the caller calls ``target_probs``.
+        drafter_sparse_ids: lead + [W], ``sparse_ids`` as they were passed.
     """
 
     draft_token_ids: IntArray
@@ -46,6 +47,7 @@ class Batch(NamedTuple):
     greedy: npt.NDArray[np.bool_] | None
     max_draft: int
     target_argument: str = "target_probs"
+    drafter_sparse_ids: IntArray | None = None
 
     @property
     def size(self) -> int:
@@ -227,9 +229,11 @@ def _assemble(
     vocabulary = target.shape[-1]
     _check_vocabulary("target_probs", target)
     id_map = None if draft_to_target is None else _id_map(draft_to_target, vocabulary)
-    probs, sparse_ids = None, None
+    probs, sparse_ids, drafter_sparse_ids = None, None, None
     if isinstance(draft_probs, SparseProbs):
-        sparse_ids = as_integers("draft_probs.ids", draft_probs.ids, ids.shape, "M")
+        drafter_sparse_ids = sparse_ids = as_integers(  # no id beyond int64 is padding
+            "draft_probs.ids", draft_probs.ids, ids.shape, "M", beyond=np.iinfo(np.int64).max
+        )
         probs = as_probabilities("draft_probs.probs", draft_probs.probs, sparse_ids.shape)
         if id_map is not None:
             sparse_ids = _translate(sparse_ids, id_map, unknown=vocabulary)
@@ -240,7 +244,18 @@ def _assemble(
         greedy = as_booleans("greedy", greedy, lengths.shape)
     target_ids = ids if id_map is None else _translate(ids, id_map, unknown=-1)
     return Batch(  # by position: keywords would cost a microsecond a call
-        target_ids, ids, probs, sparse_ids, id_map, target, lengths, offsets, greedy, longest
+        target_ids,
+        ids,
+        probs,
+        sparse_ids,
+        id_map,
+        target,
+        lengths,
+        offsets,
+        greedy,
+        longest,
+        "target_probs",
+        drafter_sparse_ids,
     )
 
 

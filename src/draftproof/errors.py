@@ -4,6 +4,9 @@ from __future__ import annotations
 
 __all__ = ["BackendUnavailableError", "BadRowError", "complaint"]
 
+_MOST_CHARACTERS = 300
+"""Of what a message shows of a value."""
+
 
 class BadRowError(ValueError):
     """A row that cannot be decided, raised under ``on_bad_row="raise"``.
@@ -37,4 +40,13 @@ def complaint(argument: str, place: str, *, found: object, wanted: str, fix: str
         fix: what the caller can do about it.
     """
     where = f"{argument} at {place}" if place else argument
-    return f"{where}: found {found}; wanted {wanted}. Fix: {fix}."
+    return f"{where}: found {_brief(found)}; wanted {wanted}. Fix: {fix}."
+
+
+def _brief(found: object) -> str:
+    """Spell a value, whatever it is: one too large is cut, one that cannot be spelled named."""
+    try:
+        text = str(found)
+    except Exception:  # integers of more digits than Python converts, or a class of the caller's
+        return f"a {type(found).__name__} that cannot be printed"
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."

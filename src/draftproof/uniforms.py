@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from draftproof.arrays import as_integers
+from draftproof.arrays import as_bounded_integers
 from draftproof.batch import Batch
 from draftproof.errors import complaint
+from draftproof.foreign import read_array
 from draftproof.noise import Stream
 
 __all__ = ["draw_uniforms"]
@@ -75,9 +76,9 @@ def draw_uniforms(
                 fix="pass numpy.random.default_rng(seed)",
             )
         )
-    accept = rng.random(batch.draft_token_ids.shape)
     size = len(batch.num_draft)
-    final = rng.random(size if batch.cu_num_draft is not None else (size, 1))
+    accept = np.asarray(rng.random(batch.draft_token_ids.shape))
+    final = np.asarray(rng.random(size if batch.cu_num_draft is not None else (size, 1)))
     if accept.shape != batch.draft_token_ids.shape or final.size != size:
         raise ValueError(
             complaint(
@@ -111,7 +112,7 @@ def _from_caller(batch: Batch, uniforms: Any) -> tuple[Uniforms, Uniforms]:
 
 
 def _as_uniforms(name: str, value: Any, shape: tuple[int, ...]) -> Uniforms:
-    array = np.asarray(value)
+    array = read_array(name, value, f"floats of shape {list(shape)}")
     if array.dtype.kind not in "fiu":
         raise TypeError(
             complaint(
@@ -149,19 +150,27 @@ def _from_seeds(
                 "reuse noise in every round",
             )
         )
-    keys = as_integers("seeds", seeds, (batch.size,)).view(np.uint64)
-    starts = as_integers("positions", positions, (batch.size,))
-    if (starts < 0).any():
-        row = int(np.argmax(starts < 0))
-        raise ValueError(
-            complaint(
-                "positions",
-                f"row {row}",
-                found=starts[row],
-                wanted="an index >= 0",
-                fix="pass the index of the first token this call can emit",
-            )
-        )
+    keys = as_bounded_integers(
+        "seeds",
+        seeds,
+        (batch.size,),
+        least=-(2**63),
+        largest=2**64 - 1,
+        dtype=np.uint64,
+        wanted="64 bits: an integer in 0..2**64 - 1, or a negative one as its two's complement",
+        fix="pass each request's seed modulo 2**64",
+    )
+    ahead = batch.max_draft if rule == "exact-match" else 0
+    starts = as_bounded_integers(
+        "positions",
+        positions,
+        (batch.size,),
+        least=0,
+        largest=2**63 - 1 - ahead,
+        dtype=np.int64,
+        wanted=f"an index >= 0 and below 2**63{f' - {ahead}' if ahead else ''}",
+        fix="pass the index of the first token this call can emit",
+    )
     if batch.cu_num_draft is None:
         depths = np.arange(batch.max_draft)
         key, start = keys[:, None], starts[:, None]

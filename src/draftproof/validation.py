@@ -35,8 +35,11 @@ __all__ = [
     "Fault",
     "Side",
     "emission",
+    "entry_faults",
     "first_fault",
+    "law_faults",
     "mass_tolerance",
+    "uniform_fault",
 ]
 
 VALIDATE = ("touched", "full", "off")
@@ -162,7 +165,7 @@ def _length_and_ids(batch: Batch, row: int) -> Iterator[Fault]:
             RowStatus.LENGTH_OUT_OF_RANGE,
             "num_draft",
             f"row {row}",
-            g,
+            _spelled(g),
             f"a length in 0..{batch.max_draft}",
             "pass the number of drafts of each row",
         )
@@ -174,7 +177,7 @@ def _length_and_ids(batch: Batch, row: int) -> Iterator[Fault]:
                 RowStatus.TOKEN_OUT_OF_RANGE,
                 "draft_token_ids",
                 f"row {row}, position {i}",
-                token,
+                _spelled(token),
                 f"a token id in 0..{batch.drafter_vocabulary - 1}",
                 "lower num_draft if this is padding",
             )
@@ -207,11 +210,11 @@ def _token_reads(
     g, tau = int(batch.num_draft[row]), emitted.num_accepted
     for i in range(min(tau + 1, g)):
         at = batch.draft_index(row, i)
-        yield from _uniform_fault(accept[at], f"[0] at row {row}, position {i}")
+        yield from uniform_fault(accept[at], f"[0] at row {row}, position {i}")
         p = widen(batch.target_probs[batch.target_index(row, i)][batch.draft_token_ids[at]])
-        yield from _entry_faults(TARGET, float(p), _place(batch, row, i))
-        yield from _entry_faults(DRAFT, drafted_entry(batch, row, i), _place(batch, row, i))
-    yield from _uniform_fault(final[row], f"[1] at row {row}")
+        yield from entry_faults(TARGET, float(p), _place(batch, row, i))
+        yield from entry_faults(DRAFT, drafted_entry(batch, row, i), _place(batch, row, i))
+    yield from uniform_fault(final[row], f"[1] at row {row}")
     yield from _row_faults(batch, TARGET, row, tau)
     if tau < g and batch.draft_probs is not None:
         yield from _row_faults(batch, DRAFT, row, tau)
@@ -228,13 +231,20 @@ def _exact_match_reads(
     for i in range(emitted.num_accepted + 1):
         if i < g:
             coin = accept[batch.draft_index(row, i)]
-            yield from _uniform_fault(coin, f"[0] at row {row}, position {i}")
+            yield from uniform_fault(coin, f"[0] at row {row}, position {i}")
         else:
-            yield from _uniform_fault(final[row], f"[1] at row {row}")
+            yield from uniform_fault(final[row], f"[1] at row {row}")
         yield from _row_faults(batch, TARGET, row, i)
 
 
-def _uniform_fault(u: float, where: str) -> Iterator[Fault]:
+def _spelled(integer: int) -> object:
+    """Spell an integer as it was passed: what int64 cannot hold was brought to one of its ends."""
+    ends = np.iinfo(np.int64)
+    return "an integer beyond int64" if integer in (ends.min, ends.max) else integer
+
+
+def uniform_fault(u: float, where: str) -> Iterator[Fault]:
+    """Judge one uniform of the argument ``uniforms``."""
     if not 0 <= u < 1:
         yield Fault(
             RowStatus.UNIFORM_OUT_OF_RANGE,
@@ -246,7 +256,8 @@ def _uniform_fault(u: float, where: str) -> Iterator[Fault]:
         )
 
 
-def _entry_faults(side: Side, number: float, place: str) -> Iterator[Fault]:
+def entry_faults(side: Side, number: float, place: str) -> Iterator[Fault]:
+    """Judge one number of a law."""
     if not np.isfinite(number):
         yield _not_finite(side, place, number)
     elif number < 0:
@@ -265,18 +276,37 @@ def _row_faults(batch: Batch, side: Side, row: int, position: int) -> Iterator[F
         tokens = np.arange(len(stored))
     columns, numbers = len(stored), widen(stored)
     if side is DRAFT and batch.sparse_ids is not None:
-        tokens = batch.sparse_ids[batch.draft_index(row, position)]
-        beyond = np.flatnonzero(tokens >= batch.vocabulary)
+        assert batch.drafter_sparse_ids is not None
+        tokens = batch.drafter_sparse_ids[batch.draft_index(row, position)]
+        beyond = np.flatnonzero(tokens >= batch.drafter_vocabulary)
         if len(beyond):
             yield Fault(
                 RowStatus.SPARSE_ID_OUT_OF_RANGE,
                 "draft_probs.ids",
                 f"{place}, entry {beyond[0]}",
-                tokens[beyond[0]],
-                f"a token id in 0..{batch.vocabulary - 1}, or -1 for padding",
+                _spelled(tokens[beyond[0]]),
+                f"a token id in 0..{batch.drafter_vocabulary - 1}, or -1 for padding",
                 "pad with -1",
             )
         numbers, tokens = numbers[tokens >= 0], tokens[tokens >= 0]
+    yield from law_faults(side, place, numbers, tokens, stored.dtype, columns)
+
+
+def law_faults(
+    side: Side,
+    place: str,
+    numbers: npt.NDArray[np.float64],
+    tokens: npt.NDArray[Any],
+    dtype: np.dtype[Any],
+    columns: int,
+) -> Iterator[Fault]:
+    """Judge the numbers of one law and its mass; `tokens` names its entries in messages.
+
+    Args:
+        side, place: what messages speak of.
+        numbers, tokens: the entries, and the token of each.
+        dtype, columns: of the row as it is stored, for the tolerance on its mass.
+    """
     for bad, name in ((~np.isfinite(numbers), _not_finite), (numbers < 0, _negative)):
         if bad.any():
             first = int(np.argmax(bad))
@@ -284,15 +314,15 @@ def _row_faults(batch: Batch, side: Side, row: int, position: int) -> Iterator[F
             return
     with np.errstate(over="ignore"):
         mass = float(np.cumsum(numbers)[-1]) if len(numbers) else 0.0
-    tolerance = mass_tolerance(stored.dtype, columns)
+    tolerance = mass_tolerance(dtype, columns)
     if not abs(mass - 1) <= tolerance:
-        dtype = "bfloat16" if stored.dtype == np.uint16 else stored.dtype.name
+        spelled = "bfloat16" if dtype == np.uint16 else dtype.name
         yield Fault(
             side.mass,
             side.argument,
             place,
             f"a row of mass {mass!r}",
-            f"1 within {tolerance:.2g} ({dtype}, {columns} columns)",
+            f"1 within {tolerance:.2g} ({spelled}, {columns} columns)",
             "normalise the row in the dtype it is passed in",
         )
 
