@@ -11,8 +11,8 @@ from typing import Any
 
 from draftproof.reference.block import weight_after
 from draftproof.reference.chain import residual
-from draftproof.reference.draw import inverse_cdf
-from draftproof.reference.siblings.choice import Row, mass, normalised, without
+from draftproof.reference.draw import inverse_cdf, mass
+from draftproof.reference.siblings.choice import Row, normalised, without
 from draftproof.reference.tree import ROOT, TreeEmission
 
 __all__ = ["traversal"]
@@ -36,8 +36,8 @@ def traversal(
         else: S = the mass of (w(a) P(.|a) - Q(.|a))+
               P(.|a) <- (w(a) P(.|a) - Q(.|a))+ / S
               Q(.|a) <- norm Q(.|a) without x
-              w(a) <- S / (S + 1 - w(a)), 0 if S = 0
-              and take x away: a may now be a leaf; the root as a leaf is kept for certain
+              w(a) <- S / (S + 1 - w(a)), where 0/0 is 1
+              and take x away: a may now be a leaf; w(root) stays 1
 
     On one path it is `draftproof.reference.block`.
 
@@ -59,14 +59,11 @@ def traversal(
             x = tokens[node]
             w.append(weight_after(w[-1], p[context][x], q[context][x]))
             path.append(node)
-            context = node
-            p[node], q[node], waiting[node] = (
-                p_rows[node + 1],
-                q_rows[node + 1],
-                list(children[node + 1]),
-            )
+            context, is_zero = node, False
+            p[node], q[node] = p_rows[node + 1], q_rows[node + 1]
+            waiting[node] = list(children[node + 1])
         if not path or accept[context] < w[-1]:
-            return TreeEmission(path, inverse_cdf(p[context], final), is_zero and not path)
+            return TreeEmission(path, inverse_cdf(p[context], final), is_zero)
         x = tokens[path.pop()]
         context = path[-1] if path else ROOT
         w.pop()
@@ -75,5 +72,6 @@ def traversal(
         is_zero = not S > 0
         if not is_zero:
             p[context] = rest / S
+        if w[-1] < 1:
+            w[-1] = S / (S + (1 - w[-1]))
         q[context] = normalised(without(q[context], x))
-        w[-1] = S / (S + (1 - w[-1])) if not is_zero else 0

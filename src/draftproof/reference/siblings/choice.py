@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
-from draftproof.reference.chain import residual
-from draftproof.reference.draw import inverse_cdf
+from draftproof.reference.draw import inverse_cdf, mass
 
-__all__ = ["Choice", "Row", "mass", "normalised", "recover", "without"]
+__all__ = ["Choice", "Row", "normalised", "stop", "without"]
 
 Row = npt.NDArray[Any]
 
@@ -32,11 +30,6 @@ class Choice(NamedTuple):
     zero_residual: bool = False
 
 
-def mass(weights: Row) -> Any:
-    """The running sum in token order."""
-    return np.cumsum(weights)[-1]
-
-
 def normalised(weights: Row) -> Row:
     """The weights divided by their mass; as they are if they have none."""
     total = mass(weights)
@@ -50,9 +43,8 @@ def without(law: Row, tokens: int | list[int]) -> Row:
     return rest
 
 
-def recover(p: Row, q: Row, u: Any) -> tuple[int | None, bool]:
-    """Draw from (p - q)+, or from p where rounding left that no mass, and say so."""
-    weights = residual(p, q)
+def stop(weights: Row, p: Row, u: Any) -> Choice:
+    """Draw the last token from these weights, or from p where rounding left them no mass."""
     if mass(weights) > 0:
-        return inverse_cdf(weights, u), False
-    return inverse_cdf(p, u), True
+        return Choice(None, inverse_cdf(weights, u))
+    return Choice(None, inverse_cdf(p, u), zero_residual=True)

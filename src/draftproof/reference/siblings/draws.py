@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from draftproof.reference.draw import inverse_cdf
-from draftproof.reference.siblings.choice import Row, mass, without
+from draftproof.reference.draw import inverse_cdf, mass
+from draftproof.reference.siblings.choice import Row, without
 
 __all__ = ["draw_iid", "draw_top", "draw_top_and_one", "draw_without_replacement"]
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from draftproof.reference.chain import accepts
-from draftproof.reference.draw import inverse_cdf
-from draftproof.reference.siblings.choice import Choice, Row, normalised, recover, without
+from draftproof.reference.chain import accepts, residual
+from draftproof.reference.siblings.choice import Choice, Row, normalised, stop, without
 
 __all__ = ["hu_greedy"]
 
@@ -34,10 +33,12 @@ def hu_greedy(siblings: Sequence[int], q: Row, p: Row, accept: Sequence[Any], fi
         final: draws Y where X is the only sibling.
     """
     if not siblings:
-        return Choice(None, inverse_cdf(p, final))
+        return stop(p, p, final)
     *certain, x = siblings
     rest = normalised(without(q, certain))
     if accepts(p[x], rest[x], accept[-1]):
         return Choice(len(certain), x)
-    token, is_zero = recover(p, rest, accept[0] if certain else final)
-    return Choice(certain.index(token) if token in certain else None, token, is_zero)
+    choice = stop(residual(p, rest), p, accept[0] if certain else final)
+    if choice.token in certain:
+        return choice._replace(sibling=certain.index(choice.token))
+    return choice

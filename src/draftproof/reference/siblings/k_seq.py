@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from draftproof.reference.chain import accepts, residual
-from draftproof.reference.draw import inverse_cdf
-from draftproof.reference.siblings.choice import Choice, Row, mass
+from draftproof.reference.draw import mass
+from draftproof.reference.siblings.choice import Choice, Row, stop
 
 __all__ = ["k_seq", "k_seq_rho"]
 
@@ -68,7 +68,7 @@ def k_seq(
     """
     K = len(siblings)
     if K == 0:
-        return Choice(None, inverse_cdf(p, final))
+        return stop(p, p, final)
     if rho is None:
         rho = k_seq_rho(p, q, K)
     for i, x in enumerate(siblings):
@@ -77,6 +77,4 @@ def k_seq(
     kept = np.minimum(p / rho, q)
     beta = mass(kept)
     rest = residual(p, kept * (1 - (1 - beta) ** K) / beta) if beta > 0 else p
-    if mass(rest) > 0:
-        return Choice(None, inverse_cdf(rest, final))
-    return Choice(None, inverse_cdf(p, final), zero_residual=True)
+    return stop(rest, p, final)

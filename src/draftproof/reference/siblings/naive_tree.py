@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from draftproof.reference.chain import accepts
-from draftproof.reference.draw import inverse_cdf
-from draftproof.reference.siblings.choice import Choice, Row, recover
+from draftproof.reference.chain import accepts, residual
+from draftproof.reference.siblings.choice import Choice, Row, stop
 
 __all__ = ["naive_tree"]
 
@@ -26,9 +25,11 @@ def naive_tree(
         final: draws Y where there are less than two siblings.
     """
     if not siblings:
-        return Choice(None, inverse_cdf(p, final))
+        return stop(p, p, final)
     x = siblings[0]
     if accepts(p[x], q[x], accept[0]):
         return Choice(0, x)
-    token, is_zero = recover(p, q, accept[1] if len(siblings) > 1 else final)
-    return Choice(siblings.index(token) if token in siblings else None, token, is_zero)
+    choice = stop(residual(p, q), p, accept[1] if len(siblings) > 1 else final)
+    if choice.token in siblings:
+        return choice._replace(sibling=siblings.index(choice.token))
+    return choice

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from draftproof.reference.chain import accepts, residual
-from draftproof.reference.draw import inverse_cdf
-from draftproof.reference.siblings.choice import Choice, Row, mass, normalised, without
+from draftproof.reference.draw import mass
+from draftproof.reference.siblings.choice import Choice, Row, normalised, stop, without
 
 __all__ = ["rrs", "rrsw"]
 
@@ -36,9 +36,9 @@ def rrs(siblings: Sequence[int], q: Row, p: Row, accept: Sequence[Any], final: A
             return Choice(i, x)
         rest = residual(p, q)
         if not mass(rest) > 0:
-            return Choice(None, inverse_cdf(p, final), zero_residual=True)
+            return stop(rest, p, final)
         p = normalised(rest)
-    return Choice(None, inverse_cdf(p, final))
+    return stop(p, p, final)
 
 
 def rrsw(siblings: Sequence[int], q: Row, p: Row, accept: Sequence[Any], final: Any) -> Choice:
@@ -70,7 +70,7 @@ def rrsw(siblings: Sequence[int], q: Row, p: Row, accept: Sequence[Any], final: 
             return Choice(i, x)
         rest = residual(p, q)
         if not mass(rest) > 0:
-            return Choice(None, inverse_cdf(p, final), zero_residual=True)
+            return stop(rest, p, final)
         p, q = normalised(rest), normalised(without(q, x))
         rejected.append(x)
-    return Choice(None, inverse_cdf(p, final))
+    return stop(p, p, final)

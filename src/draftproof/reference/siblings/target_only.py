@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from draftproof.reference.draw import inverse_cdf
-from draftproof.reference.siblings.choice import Choice, Row, mass, without
+from draftproof.reference.siblings.choice import Choice, Row, stop, without
 
 __all__ = ["target_only"]
 
@@ -32,7 +31,4 @@ def target_only(
         reached += p[x]
         if accept[0] < reached:
             return Choice(siblings.index(x), x)
-    rest = without(p, distinct)
-    if mass(rest) > 0:
-        return Choice(None, inverse_cdf(rest, final))
-    return Choice(None, inverse_cdf(p, final), zero_residual=True)
+    return stop(without(p, distinct), p, final)
