@@ -463,3 +463,31 @@ def test_a_sparse_id_beyond_the_vocabulary_is_bad(backend):
     with pytest.raises(BadRowError, match=r"draft_probs\.ids at row 0, position 0.*found 2") as bad:
         verify(*arguments, uniforms=([[0.9]], [0.5]), backend=backend)
     assert bad.value.status == RowStatus.SPARSE_ID_OUT_OF_RANGE
+
+
+MAPPED = {"draft_to_target": [3, 0, 4], "uniforms": ([[0.9]], [0.5])}
+"""The drafter's ids 0, 1, 2; its id 1 is the target's 0."""
+
+
+@pytest.mark.parametrize(("beyond", "entry"), [(3, 1), (7, 1), (2**40, 0)])
+def test_a_sparse_id_beyond_the_map_is_named_as_it_was_given(backend, beyond, entry):
+    ids = [1, beyond] if entry else [beyond, 1]
+    law, p = SparseProbs(np.array([[ids]]), np.array([[[0.5, 0.5]]])), [[[0.1, 0, 0, 0, 0.9]] * 2]
+    message = rf"ids at row 0, position 0, entry {entry}: found {beyond}; wanted .* 0\.\.2, or -1"
+    with pytest.raises(BadRowError, match=message) as bad:
+        verify([[1]], law, p, **MAPPED, backend=backend)
+    assert bad.value.status == RowStatus.SPARSE_ID_OUT_OF_RANGE
+
+
+@pytest.mark.parametrize(("number", "status"), [(np.nan, "NOT_FINITE"), (-0.5, "NEGATIVE")])
+@pytest.mark.parametrize("listed", [[1, -1, 2], [1, 2, -1], [1, 0, 2]])
+def test_a_bad_number_of_a_mapped_law_is_named_by_the_drafters_id(backend, listed, number, status):
+    """Token 2 of the drafter is 4 of the target."""
+    probs = np.where(np.array(listed) == 2, number, 0.5)
+    law, p = SparseProbs(np.array([[listed]]), probs[None, None]), [[[0.1, 0, 0, 0, 0.9]] * 2]
+    with pytest.raises(BadRowError, match=r"row 0, position 0, token 2: found") as bad:
+        verify([[1]], law, p, **MAPPED, backend=backend)
+    assert bad.value.status == RowStatus[f"DRAFT_{status}"]
+    dense = [[[0.5, 0.5, number]]]
+    with pytest.raises(BadRowError, match=r"row 0, position 0, token 2: found"):
+        verify([[1]], dense, p, **MAPPED, backend=backend)
