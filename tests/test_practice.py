@@ -4,8 +4,11 @@ import inspect
 import math
 import subprocess
 import sys
+from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -121,9 +124,86 @@ def test_what_does_not_match_is_refused(arguments, complaint):
         verify_speculative_tokens(*arguments)
 
 
-def test_a_token_must_be_an_integer():
-    with pytest.raises(TypeError):
-        verify_speculative_tokens([0.0], [UNIFORM], [UNIFORM], [0.1])  # type: ignore[list-item]
+NO_NUMBERS = [
+    (None, "None"),
+    (True, "True"),
+    ("0", "'0'"),
+    (b"0", "b'0'"),
+    ([0], r"\[0\]"),
+    (0j, "0j"),
+    (Decimal(0), r"Decimal\('0'\)"),
+    (math.nan, "nan"),
+    (math.inf, "inf"),
+    (-math.inf, "-inf"),
+    (10**400, "1000"),
+    (-(10**400), "-1000"),
+    pytest.param(10**5000, "a int that cannot be printed", id="unprintable"),
+    pytest.param(Fraction(10**400), r"Fraction\(1000", id="a large fraction"),
+]
+"""And how a message shows them."""
+
+
+def refused(arguments, place, found):
+    with pytest.raises(ValueError, match=f"^{place}: found {found}.*; wanted .*Fix: ") as error:
+        verify_speculative_tokens(*arguments)
+    assert type(error.value) is ValueError
+    assert len(str(error.value)) < 600
+
+
+@pytest.mark.parametrize(("odd", "found"), NO_NUMBERS)
+def test_what_is_no_number_is_refused_wherever_it_stands(odd, found):
+    both = [UNIFORM] * 2
+    refused(([0, odd], both, both, [0.1, 0.1]), "draft_tokens at step 1", found)
+    refused(([0, 0], both, both, [0.1, odd]), "random_samples at step 1", found)
+    for bad in ([0.5, odd], [odd, 0.5]):
+        place = f"token {bad.index(odd)}"
+        laws = [UNIFORM, bad]
+        refused(([0, 0], laws, both, [0.1] * 2), f"draft_probs at step 1, {place}", found)
+        refused(([0, 0], both, laws, [0.1] * 2), f"target_probs at step 1, {place}", found)
+        bonus = [UNIFORM, UNIFORM, bad]
+        refused(([0, 0], both, bonus, [0.1] * 2), f"target_probs at step 2, {place}", found)
+
+
+@pytest.mark.parametrize("token", [0.0, 1.5, Fraction(1)])
+def test_a_token_must_be_an_integer(token):
+    refused(([token], [UNIFORM], [UNIFORM], [0.1]), "draft_tokens at step 0", "")
+
+
+@pytest.mark.parametrize(
+    "odd", [None, 1, 0.5, "ab", b"ab", {0: 0.5, 1: 0.5}, {0.5, 0.25}, iter([])]
+)
+def test_what_is_no_list_is_refused(odd):
+    good = [[0], [UNIFORM], [UNIFORM], [0.1]]
+    names = ["draft_tokens", "draft_probs", "target_probs", "random_samples"]
+    for place, name in enumerate(names):
+        refused([*good[:place], odd, *good[place + 1 :]], name, "a ")
+    refused(([0], [odd], [UNIFORM], [0.1]), "draft_probs at step 0", "a ")
+    refused(([0], [UNIFORM], [odd], [0.1]), "target_probs at step 0", "a ")
+
+
+@pytest.mark.parametrize(
+    ("p", "q"),
+    [
+        ([Fraction(1, 3), Fraction(2, 3)], [Fraction(2, 3), Fraction(1, 3)]),
+        ([1, 0], [0, 1]),
+        ([10**300, 1], [1, 10**308]),
+        (np.array([0.25, 0.75]), np.array([0.5, 0.5])),
+        (np.array([0, 1, 1], dtype=np.uint8), np.array([1, 0, 1], dtype=np.uint8)),
+        (np.array([0.25, 0.75], dtype=np.float32), (np.float16(0.5), np.float16(0.5))),
+    ],
+)
+def test_numbers_of_every_kind_are_compared_exactly(p: Any, q: Any):
+    for x in range(2):
+        for u in (0, 0.5, Fraction(1, 2), np.float32(0.75), 1):
+            accepted, bonus = oracle([x], [[*map(exact, q)]], [[*map(exact, p)]], [exact(u)])
+            arguments: Any = [np.array([x]), [q], [p], [u]]
+            result = verify_speculative_tokens(*arguments)
+            assert (result["accepted_tokens"], result["bonus_token"]) == (accepted, bonus)
+            assert all(type(token) is int for token in result["accepted_tokens"])
+
+
+def exact(number):
+    return Fraction(number) if isinstance(number, int | Fraction) else Fraction(float(number))
 
 
 def test_the_argmax_law_is_what_the_docstring_says():

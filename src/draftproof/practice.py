@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from operator import index
+from numbers import Integral, Rational, Real
 from os import PathLike
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from draftproof.errors import complaint
 
@@ -71,9 +71,9 @@ def verify_speculative_tokens(
         not changed.
 
     Raises:
-        ValueError: the lengths do not match, a token lies outside the vocabulary (a negative one
-            too), or a number is not what is said above. All arguments are checked, also past a
-            rejection.
+        ValueError: an argument is no list, the lengths do not match, a token is no integer or lies
+            outside the vocabulary (a negative one too), or a number is not what is said above
+            (a bool, None or a string is none). All arguments are checked, also past a rejection.
 
     After Leviathan, Kalman and Matias (ICML 2023, arXiv 2211.17192), algorithm 1, with its draws
     replaced by an argmax.
@@ -100,17 +100,19 @@ def verify_speculative_tokens(
         ...
     ValueError: random_samples: found 2 entries; wanted 1: one for each draft token. Fix: ...
     """
-    tokens = _check(draft_tokens, draft_probs, target_probs, random_samples)
+    tokens, q_rows, p_rows, uniforms = _check(
+        draft_tokens, draft_probs, target_probs, random_samples
+    )
     accepted: list[int] = []
     bonus: int | None = None
-    for x, q, p, u in zip(tokens, draft_probs, target_probs, random_samples, strict=False):
+    for x, q, p, u in zip(tokens, q_rows, p_rows, uniforms, strict=False):
         if not _accepts(p[x], q[x], u):
             bonus = _argmax(_residual(p, q))
             break
         accepted.append(x)
     else:
-        if len(target_probs) > len(tokens):
-            bonus = _argmax(target_probs[-1])
+        if len(p_rows) > len(tokens):
+            bonus = _argmax(p_rows[-1])
     return {
         "accepted_tokens": accepted,
         "bonus_token": bonus,
@@ -171,79 +173,80 @@ def _check(
     draft_probs: Rows,
     target_probs: Rows,
     random_samples: Sequence[float],
-) -> list[int]:
-    """Check all arguments against one another, and return the tokens as plain integers."""
-    K = len(draft_tokens)
-    _check_length("draft_probs", len(draft_probs), (K,), "one for each draft token")
-    _check_length(
-        "target_probs",
-        len(target_probs),
-        (K, K + 1),
-        "one for each draft token and, if there is one, the bonus row",
-    )
-    _check_length("random_samples", len(random_samples), (K,), "one for each draft token")
-    V = len(target_probs[0]) if len(target_probs) else 0
-    _check_rows("draft_probs", draft_probs, V)
-    _check_rows("target_probs", target_probs, V)
+) -> tuple[list[int], list[list[float]], list[list[float]], list[float]]:
+    """Check all arguments against one another, and return them in Python's own numbers."""
+    K = _length("draft_tokens", "", draft_tokens)
+    one_each = "one for each draft token"
+    _check_length("draft_probs", draft_probs, (K,), one_each)
+    bonus = f"{one_each} and, if there is one, the bonus row"
+    _check_length("target_probs", target_probs, (K, K + 1), bonus)
+    _check_length("random_samples", random_samples, (K,), one_each)
+    V = _length("target_probs", "step 0", target_probs[0]) if len(target_probs) else 0
+    laws = _rows("draft_probs", draft_probs, V), _rows("target_probs", target_probs, V)
     for i, u in enumerate(random_samples):
-        if not 0 <= u <= 1:
-            raise ValueError(
-                complaint(
-                    "random_samples",
-                    f"step {i}",
-                    found=u,
-                    wanted="a uniform in [0, 1]",
-                    fix="draw it with random.random()",
-                )
-            )
-    tokens = [index(x) for x in draft_tokens]
-    for i, x in enumerate(tokens):
-        if not 0 <= x < V:
-            raise ValueError(
-                complaint(
-                    "draft_tokens",
-                    f"step {i}",
-                    found=x,
-                    wanted=f"a token id in 0..{V - 1}",
-                    fix="pass the index of the drafted token in its row",
-                )
-            )
-    return tokens
+        if not _is_finite(u) or not 0 <= u <= 1:
+            wanted, fix = "a uniform in [0, 1]", "draw it with random.random()"
+            raise _refusal("random_samples", f"step {i}", _shown(u), wanted, fix)
+    for i, x in enumerate(draft_tokens):
+        if not _is_a(Integral, x) or not 0 <= x < V:
+            wanted = f"a token id in 0..{V - 1}"
+            fix = "pass the index of the drafted token in its row"
+            raise _refusal("draft_tokens", f"step {i}", _shown(x), wanted, fix)
+    return [int(x) for x in draft_tokens], *laws, [*map(_plain, random_samples)]
 
 
-def _check_length(name: str, length: int, wanted: tuple[int, ...], meaning: str) -> None:
-    if length not in wanted:
-        raise ValueError(
-            complaint(
-                name,
-                "",
-                found=f"{length} entries",
-                wanted=f"{' or '.join(map(str, wanted))}: {meaning}",
-                fix="give all four arguments the same steps",
-            )
-        )
+def _check_length(name: str, values: Any, wanted: tuple[int, ...], meaning: str) -> None:
+    if (length := _length(name, "", values)) not in wanted:
+        spelled = f"{' or '.join(map(str, wanted))}: {meaning}"
+        fix = "give all four arguments the same steps"
+        raise _refusal(name, "", f"{length} entries", spelled, fix)
 
 
-def _check_rows(name: str, rows: Rows, V: int) -> None:
+def _rows(name: str, rows: Rows, V: int) -> list[list[float]]:
     for i, row in enumerate(rows):
-        if len(row) != V or V == 0:
-            raise ValueError(
-                complaint(
-                    name,
-                    f"step {i}",
-                    found=f"{len(row)} probabilities",
-                    wanted=f"{V or 'at least one'}, as in every row of both models",
-                    fix="use one vocabulary for the draft and the target",
-                )
-            )
+        if (length := _length(name, f"step {i}", row)) != V or V == 0:
+            wanted = f"{V or 'at least one'}, as in every row of both models"
+            fix = "use one vocabulary for the draft and the target"
+            raise _refusal(name, f"step {i}", f"{length} probabilities", wanted, fix)
         for v, mass in enumerate(row):
-            if not (math.isfinite(mass) and mass >= 0):
-                raise ValueError(
-                    complaint(
-                        name,
-                        f"step {i}, token {v}",
-                        found=mass,
-                        wanted="a probability, finite and >= 0",
-                        fix="pass the softmax of the logits",
-                    )
-                )
+            if not _is_finite(mass) or mass < 0:
+                wanted, fix = "a probability, finite and >= 0", "pass the softmax of the logits"
+                raise _refusal(name, f"step {i}, token {v}", _shown(mass), wanted, fix)
+    return [[*map(_plain, row)] for row in rows]
+
+
+def _length(name: str, place: str, values: Any) -> int:
+    """Return the length of a list or of what can be read like one: a tuple, an array."""
+    if not isinstance(values, str | bytes | dict | set | frozenset):
+        try:
+            return len(values)
+        except TypeError:
+            pass
+    raise _refusal(name, place, f"a {type(values).__name__}", "a list", "pass lists of numbers")
+
+
+def _is_a(kind: type, number: object) -> bool:
+    return isinstance(number, kind) and not isinstance(number, bool)
+
+
+def _is_finite(number: Any) -> bool:
+    """Tell whether this is a number that a float can hold, infinity apart."""
+    try:
+        return _is_a(Real, number) and math.isfinite(number)
+    except OverflowError:
+        return False
+
+
+def _plain(number: Any) -> Any:
+    """Return Python's own number of the same value: an array's would wrap around below zero."""
+    if isinstance(number, Integral):
+        return int(number)
+    return number if isinstance(number, Rational) else float(number)
+
+
+def _shown(value: object) -> object:
+    return value if isinstance(value, int | float) else repr(value)
+
+
+def _refusal(name: str, place: str, found: object, wanted: str, fix: str) -> ValueError:
+    return ValueError(complaint(name, place, found=found, wanted=wanted, fix=fix))
