@@ -223,7 +223,7 @@ EOS_FOUR: list[Any] = [
     [np.array(4)],
     [4, 2**64],
 ]
-EOS_NONE: list[Any] = [-1, [], (), set(), np.array([], dtype=np.int64), 2**63, [2**70], 9]
+EOS_NONE: list[Any] = [-1, [], (), set(), np.array([], dtype=np.int64), 2**63, 2**70, [2**70], 9]
 
 
 @pytest.mark.parametrize("eos", EOS_FOUR + EOS_NONE)

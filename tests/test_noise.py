@@ -74,6 +74,71 @@ def test_a_uniform_is_keyed_as_documented(module, stream):
             assert float(found) == by_hand(seed, position, stream, index)
 
 
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ([0, 0, 0, 2**32], ValueError),
+        ([0, 0, 0, 2**63], ValueError),
+        ([0, 0, 0, 2**64], ValueError),
+        ([0, 0, 0, -1], ValueError),
+        (np.array([0, 0, 0, -1]), ValueError),
+        ([0.0, 0.0, 0.0, 0.5], TypeError),
+        (np.zeros(4), TypeError),
+        ([0, 0, 0, None], TypeError),
+        ([False] * 4, TypeError),
+        (["0"] * 4, TypeError),
+        ([0, 0, 0], ValueError),
+        ([0] * 5, ValueError),
+        ([], ValueError),
+        (0, ValueError),
+        ([[0] * 4, [0] * 3], ValueError),
+    ],
+)
+def test_words_that_philox_would_bend_are_refused(words, error):
+    with pytest.raises(error, match=r"^counter.*found.*wanted.*Fix: "):
+        noise.philox4x32(words, [0, 0])
+    key = words[-2:] if isinstance(words, list | np.ndarray) and len(words) == 4 else words
+    with pytest.raises(error, match=r"^key.*found.*wanted.*Fix: "):
+        noise.philox4x32([0] * 4, key)
+
+
+def test_a_word_beyond_32_bits_is_named():
+    with pytest.raises(
+        ValueError, match=r"counter at index \[1, 2\]: found 4294967296; wanted .*32"
+    ):
+        noise.philox4x32([[0] * 4, [0, 0, 2**32, 0]], [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"seeds": -1}, ValueError, "seeds: found -1"),
+        ({"seeds": np.int64(-1)}, ValueError, "seeds: found -1"),
+        ({"seeds": 2**64}, ValueError, "seeds: found 18446744073709551616"),
+        ({"seeds": [2**64]}, ValueError, r"seeds at index \[0\]: found 18446744073709551616"),
+        ({"seeds": 1.5}, TypeError, "seeds: found dtype float64"),
+        ({"positions": -1}, ValueError, "positions: found -1"),
+        ({"positions": 2**63}, ValueError, "positions: found 9223372036854775808"),
+        ({"positions": [0, 0.5]}, TypeError, "positions: found dtype float64"),
+        ({"index": -1}, ValueError, "index: found -1"),
+        ({"index": [0, 2**32]}, ValueError, r"index at index \[1\]: found 4294967296"),
+        ({"index": 0.5}, TypeError, "index: found dtype float64"),
+        ({"stream": 4}, ValueError, "4 is not a valid Stream"),
+        ({"stream": 0.5}, ValueError, "0.5 is not a valid Stream"),
+    ],
+)
+def test_keys_and_counters_out_of_range_are_refused(change, error, message):
+    good = {"seeds": 1, "positions": 0, "stream": Stream.DRAFT, "index": 0}
+    with pytest.raises(error, match=message):
+        noise.uniform(**good | change)
+
+
+@pytest.mark.parametrize("num_tokens", [-1, 2**40, 2.0, None, [3]])
+def test_a_vocabulary_that_is_none_is_refused(num_tokens):
+    with pytest.raises((TypeError, ValueError), match="num_tokens"):
+        noise.token_uniforms(1, 2, num_tokens)
+
+
 def test_the_tags_of_the_streams():
     tags = {stream.name: int(stream) for stream in Stream}
     assert tags == {"DRAFT": 0, "ACCEPT": 1, "FINAL": 2, "NOISE": 3}

@@ -293,6 +293,8 @@ def cut_at_eos(
 def _eos_ids(eos_token_ids: Any) -> IntArray:
     """Read one id or several, in whatever they come: an array of any library, a set, a range."""
     name, wanted, ids = "eos_token_ids", "an integer, or integers of shape [ids]", eos_token_ids
+    if isinstance(ids, int):
+        ids = [ids]
     if not isinstance(ids, list | tuple):
         plain = isinstance(ids, Iterable) and not isinstance(ids, str | bytes)
         if plain and not hasattr(ids, "__array__"):

@@ -80,7 +80,7 @@ def as_bounded_integers(
         raise ValueError(complaint(name, place, found=found, wanted=wanted, fix=fix))
     if array.dtype.kind == "O" and least < 0:
         array = array % 2**64
-    return np.ascontiguousarray(array.astype(dtype))
+    return array.astype(dtype, order="C")
 
 
 def as_booleans(name: str, value: Any, known: tuple[int, ...]) -> npt.NDArray[np.bool_]:
@@ -126,7 +126,7 @@ def _read_integers(name: str, value: Any, wanted: str) -> npt.NDArray[Any]:
         return array
     if array.dtype.kind == "f" and not array.size:  # NumPy's dtype for an empty list
         return array.astype(np.int64)
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | int):
         # NumPy makes floats of integers of which one exceeds int64, and objects beyond uint64.
         own = np.array(value, dtype=object)
         if own.shape == array.shape and all(map(_is_integer, own.flat)):

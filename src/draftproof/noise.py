@@ -25,6 +25,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from draftproof.arrays import as_bounded_integers
+from draftproof.errors import complaint
+
 __all__ = ["Stream", "philox4x32", "token_uniforms", "uniform"]
 
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
@@ -55,11 +58,43 @@ def philox4x32(counter: npt.ArrayLike, key: npt.ArrayLike) -> Words:
     Returns:
         uint32 [..., 4] random words, equal to Random123's ``philox4x32_R(10, counter, key)``.
 
+    Raises:
+        ValueError: a word outside 0..2^32-1, or a last axis of another length.
+        TypeError: a word that is no integer.
+
     >>> [hex(w) for w in philox4x32([0, 0, 0, 0], [0, 0])]
     ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
     """
-    c0, c1, c2, c3 = np.moveaxis(np.asarray(counter, dtype=np.uint64), -1, 0)
-    k0, k1 = np.moveaxis(np.asarray(key, dtype=np.uint64), -1, 0)
+    return _encrypt(_last_axis("counter", counter, 4), _last_axis("key", key, 2))
+
+
+def _last_axis(name: str, value: npt.ArrayLike, length: int) -> npt.NDArray[np.uint64]:
+    words = _bounded(name, value, 32)
+    if words.shape[-1:] != (length,):
+        found, wanted = f"shape {list(words.shape)}", f"shape [..., {length}]"
+        fix = f"pass {length} words of 32 bits, the low one first"
+        raise ValueError(complaint(name, "", found=found, wanted=wanted, fix=fix))
+    return words
+
+
+def _bounded(
+    name: str, value: npt.ArrayLike, bits: int, shape: tuple[int, ...] | None = None
+) -> npt.NDArray[np.uint64]:
+    return as_bounded_integers(
+        name,
+        value,
+        shape,
+        least=0,
+        largest=2**bits - 1,
+        dtype=np.uint64,
+        wanted=f"an integer in 0..2**{bits} - 1",
+        fix=f"take it modulo 2**{bits} where that is meant",
+    )
+
+
+def _encrypt(counter: npt.NDArray[np.uint64], key: npt.NDArray[np.uint64]) -> Words:
+    c0, c1, c2, c3 = np.moveaxis(counter, -1, 0)
+    k0, k1 = np.moveaxis(key, -1, 0)
     for _ in range(_ROUNDS):
         product0, product1 = _MULTIPLIERS[0] * c0, _MULTIPLIERS[1] * c2
         c0, c1, c2, c3 = (
@@ -76,13 +111,13 @@ def _words(
     seeds: npt.ArrayLike, positions: npt.ArrayLike, stream: int, index: npt.ArrayLike
 ) -> Words:
     seed, position, idx = np.broadcast_arrays(
-        np.asarray(seeds, dtype=np.uint64),
-        np.asarray(positions, dtype=np.int64).astype(np.uint64),
-        np.asarray(index, dtype=np.uint32).astype(np.uint64),
+        _bounded("seeds", seeds, 64),
+        _bounded("positions", positions, 63),
+        _bounded("index", index, 32),
     )
-    tag = np.full_like(idx, np.uint64(stream))
+    tag = np.full_like(idx, np.uint64(Stream(stream)))
     counter = np.stack([position & _LOW, position >> _HALF, tag, idx], axis=-1)
-    return philox4x32(counter, np.stack([seed & _LOW, seed >> _HALF], axis=-1))
+    return _encrypt(counter, np.stack([seed & _LOW, seed >> _HALF], axis=-1))
 
 
 def _to_uniform(high: Words, low: Words) -> npt.NDArray[np.float64]:
@@ -102,6 +137,10 @@ def uniform(
         stream: the `Stream` it belongs to.
         index: integers in 0..2^32-1.
 
+    Raises:
+        ValueError: a number outside its range, or a stream that there is not.
+        TypeError: a number that is no integer.
+
     >>> float(uniform(seeds=7, positions=0, stream=Stream.FINAL, index=0))
     0.9419531438570538
     """
@@ -119,17 +158,21 @@ def token_uniforms(
 
     Args:
         seeds, positions: as for `uniform`, of one common shape [...].
-        num_tokens: V.
+        num_tokens: V, at most 2^33.
 
     Returns:
         float64 [..., V] in [0, 1).
+
+    Raises as `uniform` does.
     """
-    pairs = np.arange((num_tokens + 1) // 2, dtype=np.uint64)
-    seed, position = np.asarray(seeds)[..., None], np.asarray(positions)[..., None]
+    size = int(_bounded("num_tokens", num_tokens, 33, ()))  # a token is half an index
+    pairs = np.arange((size + 1) // 2, dtype=np.uint64)
+    seed = _bounded("seeds", seeds, 64)[..., None]
+    position = _bounded("positions", positions, 63)[..., None]
     words = _words(seed, position, Stream.NOISE, pairs)
     both = np.stack(
         [_to_uniform(words[..., 0], words[..., 1]), _to_uniform(words[..., 2], words[..., 3])],
         axis=-1,
     )
     flat: npt.NDArray[Any] = both.reshape(*both.shape[:-2], 2 * len(pairs))
-    return flat[..., :num_tokens]
+    return flat[..., :size]
