@@ -14,7 +14,7 @@ def test_every_value_is_met():
     figures = list(reproduce(**SMALL))
     assert [figure for figure in figures if not figure.met] == []
     names = [figure.name for figure in figures]
-    assert len(set(names)) == len(names) == 27
+    assert len(set(names)) == len(names) == 28
     assert all(figure.source for figure in figures)
 
 

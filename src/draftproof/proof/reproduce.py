@@ -64,6 +64,7 @@ def accepted_drafts() -> Iterator[Figure]:
         ("L4", "block", 2, Fraction(11, 8)),
         ("toy", "token", 2, Fraction(10, 9)),
         ("toy", "block", 2, Fraction(11, 9)),
+        ("toy", "greedy-block", 2, Fraction(4, 3)),
     ):
         measured = expected_accepted(rule, WORLDS[world], num_draft)
         name = f"E[tau] of {rule} on {world}, g = {num_draft}"

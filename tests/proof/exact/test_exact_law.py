@@ -85,6 +85,7 @@ def test_a_reference_is_a_rule():
         ("token", "L4", 2, Fraction(21, 16)),
         ("token", "toy", 2, Fraction(10, 9)),
         ("block", "toy", 2, Fraction(11, 9)),
+        ("greedy-block", "toy", 2, Fraction(4, 3)),
         ("exact-match", "L4", 1, Fraction(9, 32)),
         ("token", "equal", 2, 2),
     ],

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from draftproof.proof.exact.generator import NotDrivable
 from draftproof.proof.exact.interval import MAX_PATHS, OracleGenerator, Path, explore
+from draftproof.proof.exact.rule_law import RULES, Enumeration, draw_drafts, rule_law
 from draftproof.proof.subjects.emission import ContractBroken
 from draftproof.proof.subjects.raised import phrase
 from draftproof.proof.subjects.subject import Contract, Subject, as_subject
 from draftproof.proof.worlds.law import Law, Text, complete
 from draftproof.proof.worlds.world import Row, World
-from draftproof.reference.block import block
-from draftproof.reference.chain import Emission, exact_match, token
+from draftproof.reference.chain import exact_match
 
 __all__ = [
     "BOUNDARY",
@@ -35,42 +34,10 @@ __all__ = [
     "sampled_rows",
 ]
 
-Rule = Callable[..., Emission]
-
 BOUNDARY = Fraction(1, 2**40)
 """What happens with less probability than this lies at the edge of a float's grid."""
 ROUNDINGS = 64
 """Rounded operations that a subject is granted for each entry of a row, beside its running sum."""
-
-
-def _exact_match(
-    drafts: Sequence[int], q_rows: Sequence[Any], p_rows: Sequence[Any], accept: Any, final: Any
-) -> Emission:
-    return exact_match(drafts, p_rows, accept, final)
-
-
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {"token": token, "exact-match": _exact_match, "block": block}
-)
-"""The references, by their rules' names: f(drafts, q_rows, p_rows, accept, final)."""
-
-
-@dataclass(frozen=True)
-class Enumeration:
-    """All that a subject can do in a world.
-
-    Attributes:
-        law: of the text, completed from the target.
-        emitted: the expected number of tokens that it emits, of all rows and calls together.
-        paths: runs of the subject behind it.
-        boundary: probability of the runs that end in an exception or a broken contract; below
-            2^-40, or the enumeration would have raised. The law lacks this mass.
-    """
-
-    law: Law
-    emitted: Fraction
-    paths: int
-    boundary: Fraction = Fraction(0)
 
 
 def exact_law(
@@ -79,7 +46,7 @@ def exact_law(
     """Return the joint law of ``num_draft + 1`` tokens, completed from the target.
 
     Args:
-        subject: a rule's name ("token", "exact-match", "block"), a function of
+        subject: a rule's name ("token", "exact-match", "block", "greedy-block"), a function of
             `draftproof.reference`, a `Subject`, a callable, or what names one.
         world: where texts are made.
         num_draft: g; also K, so that no row is padded.
@@ -120,24 +87,10 @@ def _enumerate(
     if isinstance(subject, str) and subject in RULES:
         return rule_law(RULES[subject], world, num_draft)
     if subject is exact_match:
-        return rule_law(_exact_match, world, num_draft)
+        return rule_law(RULES["exact-match"], world, num_draft)
     if any(subject is rule for rule in RULES.values()):
         return rule_law(subject, world, num_draft)
     return oracle_law(as_subject(subject, contract), world, num_draft)
-
-
-def rule_law(rule: Rule, world: World, num_draft: int) -> Enumeration:
-    """Enumerate a rule that is written like `draftproof.reference.chain.token`, in rationals."""
-
-    def program(path: Path) -> tuple[Text, ...]:
-        rng = OracleGenerator()
-        drafts = _draw_drafts(path, world.draft, world, (), num_draft)
-        q, p = world.rows(drafts)
-        emission = rule(drafts, q, p, rng.random(num_draft), rng.random())
-        assert emission.last_token is not None, "rows of a world have mass"
-        return ((*drafts[: emission.num_accepted], emission.last_token),)
-
-    return _collect(program, (world,), (num_draft + 1,), MAX_PATHS)
 
 
 def oracle_law(
@@ -163,7 +116,7 @@ def oracle_law(
     draft = sampled_rows(subject, world)
 
     def program(path: Path) -> tuple[Text, ...]:
-        drafts = _draw_drafts(path, draft, world, (), num_draft)
+        drafts = draw_drafts(path, draft, world, (), num_draft)
         return _call(subject, OracleGenerator(), [(world, (), drafts)], K)
 
     return _rounded_collect(program, (world,), (num_draft + 1,), max_paths)
@@ -187,7 +140,7 @@ def oracle_pair_law(
 
     def program(path: Path) -> tuple[Text, ...]:
         rows = [
-            (world, (), _draw_drafts(path, law, world, (), g))
+            (world, (), draw_drafts(path, law, world, (), g))
             for world, law, g in zip(worlds, laws, num_draft, strict=True)
         ]
         return _call(subject, OracleGenerator(), rows, K)
@@ -223,7 +176,7 @@ def oracle_two_call_law(
         rng = OracleGenerator()
         text: Text = ()
         for g in rounds:
-            drafts = _draw_drafts(path, draft, world, text, g)
+            drafts = draw_drafts(path, draft, world, text, g)
             text += _call(subject, rng, [(world, text, drafts)], K)[0]
         return (text,)
 
@@ -247,15 +200,6 @@ def sampled_rows(subject: Subject, world: World) -> Sequence[Row]:
     if subject.sampled_law is None:
         return world.draft
     return [tuple(map(Fraction, subject.sampled_law(row))) for row in world.draft]
-
-
-def _draw_drafts(
-    path: Path, draft: Sequence[Row], world: World, context: Text, num_draft: int
-) -> Text:
-    text = context
-    for _ in range(num_draft):
-        text = (*text, path.choose(draft[world.row(text)]))
-    return text[len(context) :]
 
 
 def _call(

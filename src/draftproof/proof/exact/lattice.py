@@ -18,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from draftproof.proof.exact.bisection import ONE
-from draftproof.proof.exact.exact_law import Enumeration, Rule, rounding_error
+from draftproof.proof.exact.exact_law import rounding_error
 from draftproof.proof.exact.generator import NotDrivable
 from draftproof.proof.exact.interval import OracleGenerator, Path, explore
 from draftproof.proof.exact.replay import Replay
+from draftproof.proof.exact.rule_law import Enumeration, Rule
 from draftproof.proof.worlds.law import Text, complete
 from draftproof.proof.worlds.world import World
 

@@ -117,9 +117,11 @@ class World:
             ]
         yield from paths
 
-    def rows(self, drafts: Sequence[int]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Return (q [g, V], p [g+1, V]) along a chain of drafts, as arrays of Fractions."""
-        states = [self.start, *drafts]
+    def rows(
+        self, drafts: Sequence[int], context: Sequence[int] = ()
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return (q [g, V], p [g+1, V]) along drafts behind a context, as arrays of Fractions."""
+        states = [self.row(context), *drafts]
         return self._fractions[1][states[:-1]], self._fractions[0][states]
 
     def arrays(
