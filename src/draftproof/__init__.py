@@ -10,17 +10,22 @@ from draftproof.acceptance import AcceptanceRecord, cut_at_eos
 from draftproof.backends import available_backends
 from draftproof.errors import BackendUnavailableError, BadRowError
 from draftproof.practice import verify_speculative_tokens
+from draftproof.trees import DraftTree, Draws, TreeResult
 from draftproof.types import RowStatus, SparseProbs, Trace, VerifyResult
 from draftproof.verify import RULES, sample_rows, verify, verify_greedy, verify_packed
+from draftproof.verify_tree import verify_tree
 
 __all__ = [
     "RULES",
     "AcceptanceRecord",
     "BackendUnavailableError",
     "BadRowError",
+    "DraftTree",
+    "Draws",
     "RowStatus",
     "SparseProbs",
     "Trace",
+    "TreeResult",
     "VerifyResult",
     "available_backends",
     "cut_at_eos",
@@ -29,4 +34,5 @@ __all__ = [
     "verify_greedy",
     "verify_packed",
     "verify_speculative_tokens",
+    "verify_tree",
 ]

@@ -65,6 +65,8 @@ class RowStatus(enum.IntFlag):
     """``validate="full"``: a drafted token whose own law gives it probability 0."""
     SPARSE_ID_OUT_OF_RANGE = 2048
     """An id of `SparseProbs` beyond the vocabulary (-1 is padding)."""
+    SIBLING_REPEATED = 4096
+    """Two children of one node with one token, in a tree whose draws exclude it."""
 
 
 @dataclass(frozen=True, eq=False)

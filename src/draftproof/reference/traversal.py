@@ -49,7 +49,8 @@ def traversal(
         accept: a uniform for each node, the test of its chain.
         final: draws y.
     """
-    p, q, waiting = {ROOT: p_rows[0]}, {ROOT: q_rows[0]}, {ROOT: list(children[0])}
+    waiting, p = {ROOT: list(children[0])}, {ROOT: p_rows[0]}
+    q = {ROOT: q_rows[0]} if waiting[ROOT] else {}
     path: list[int] = []
     w: list[Any] = [1]
     context, is_zero = ROOT, False
@@ -60,8 +61,10 @@ def traversal(
             w.append(weight_after(w[-1], p[context][x], q[context][x]))
             path.append(node)
             context, is_zero = node, False
-            p[node], q[node] = p_rows[node + 1], q_rows[node + 1]
             waiting[node] = list(children[node + 1])
+            p[node] = p_rows[node + 1]
+            if waiting[node]:
+                q[node] = q_rows[node + 1]
         if not path or accept[context] < w[-1]:
             return TreeEmission(path, inverse_cdf(p[context], final), is_zero)
         x = tokens[path.pop()]

@@ -16,7 +16,7 @@ from draftproof.reference.siblings.choice import Choice, Row
 __all__ = ["ROOT", "SiblingRule", "TreeEmission", "children_of", "greedy", "walk"]
 
 ROOT = -1
-SiblingRule = Callable[[Sequence[int], Row, Row, Sequence[Any], Any], Choice]
+SiblingRule = Callable[[Sequence[int], Any, Row, Sequence[Any], Any], Choice]
 
 
 class TreeEmission(NamedTuple):
@@ -71,7 +71,8 @@ def walk(
     while True:
         nodes = children[context + 1]
         siblings, coins = [tokens[n] for n in nodes], [accept[n] for n in nodes]
-        choice = rule(siblings, q_rows[context + 1], p_rows[context + 1], coins, final)
+        q = q_rows[context + 1] if nodes else None
+        choice = rule(siblings, q, p_rows[context + 1], coins, final)
         is_zero |= choice.zero_residual
         if choice.sibling is None:
             return TreeEmission(path, choice.token, is_zero)

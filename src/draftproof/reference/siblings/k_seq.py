@@ -21,25 +21,31 @@ BISECTIONS = 40
 
 
 def k_seq_rho(p: Row, q: Row, K: int) -> Any:
-    """Return the root of 1 - (1 - beta)^K = rho beta in [1, K], rounded UP by at most K / 2^40.
+    """Return the root of 1 - (1 - beta)^K = rho beta in [1, K], rounded UP by K / 2^40 or so.
 
     beta = sum min(P / rho, Q). rho beta never falls as rho grows and the left side never rises, so
     the rule is lossless at the root and above it, and below it is not.
     """
     low, high = 1.0, float(K)
-    exact = p.dtype == object
-
-    def is_enough(rho: float) -> bool:
-        r = Fraction(rho) if exact else rho
-        beta = mass(np.minimum(p / r, q))
-        return bool(1 - (1 - beta) ** K <= r * beta)
-
-    if is_enough(low):
+    if _is_enough(p, q, K, 1):
         high = low
+    rough_p, rough_q = p.astype(np.float64), q.astype(np.float64)
     for _ in range(BISECTIONS if low < high else 0):
         middle = (low + high) / 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return Fraction(high) if exact else high
+        enough = _is_enough(rough_p, rough_q, K, middle)
+        low, high = (low, middle) if enough else (middle, high)
+    exact = p.dtype == object
+    for doubling in range(BISECTIONS):  # rough sums may have rounded to just below the root
+        rho = Fraction(high) if exact else high
+        if _is_enough(p, q, K, rho):
+            break
+        high += K * 2.0 ** (doubling - BISECTIONS)
+    return rho
+
+
+def _is_enough(p: Row, q: Row, K: int, rho: Any) -> bool:
+    beta = mass(np.minimum(p / rho, q))
+    return bool(1 - (1 - beta) ** K <= rho * beta)
 
 
 def k_seq(

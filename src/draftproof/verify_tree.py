@@ -1,0 +1,150 @@
+"""The public call for trees of drafts: docstring, checks of the arguments; no mathematics."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from draftproof.backends import BACKENDS
+from draftproof.errors import BackendUnavailableError, BadRowError, complaint
+from draftproof.reference import forest
+from draftproof.trees.batch import tree_batch
+from draftproof.trees.draft_tree import DraftTree
+from draftproof.trees.result import TreeResult
+from draftproof.trees.rules import check_rule
+from draftproof.types import RowStatus
+from draftproof.uniforms import draw_uniforms
+from draftproof.validation import VALIDATE
+from draftproof.verify import ON_BAD_ROW
+
+__all__ = ["verify_tree"]
+
+TREE_BACKENDS = ("auto", "reference")
+
+
+def verify_tree(
+    tree: DraftTree,
+    target_probs: npt.ArrayLike,
+    rng: np.random.Generator | None = None,
+    *,
+    uniforms: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    seeds: npt.ArrayLike | None = None,
+    positions: npt.ArrayLike | None = None,
+    rule: str = "rrsw",
+    greedy: npt.ArrayLike | None = None,
+    validate: str = "touched",
+    on_bad_row: str = "raise",
+    backend: str = "auto",
+) -> TreeResult:
+    """Verify a ragged batch of trees of drafts, losslessly.
+
+    ::
+
+        at the root:        run the rule for siblings on its children
+        at a child entered: run it on that child's children
+        it stops with a token: the accepted path's tokens and that one are emitted
+
+        rule="traversal" goes from the leaves up instead: the block rule, for trees
+
+    Args:
+        tree: a `DraftTree`, which says how its siblings were drawn.
+        target_probs: [B, N+1, V] floats, the target's law after each context: the root in row 0,
+            node n in row n + 1. Rows of contexts that the rule does not reach are not read.
+        rng: consumes ``rng.random((B, N))``, a uniform for each node, then ``rng.random((B, 1))``
+            for the last draws.
+        uniforms: ``(accept [B, N], final [B])`` in [0, 1) instead.
+        seeds, positions: [B], instead: keyed by the round. The uniform of node n comes from
+            (seed, position, accept, n), that of the last draw from (seed, position, final, 0);
+            ``positions`` is the index in its text of the first token that a row can emit.
+        rule: one of `draftproof.trees.TREE_RULES`; each is lossless for the draws it names:
+
+            ============= ================================ ===
+            rule          siblings                         q
+            ============= ================================ ===
+            nss           any                              no
+            target-only   any                              no
+            naive-tree    iid, without-replacement         yes
+            rrs           iid                              yes
+            rrsw          without-replacement, iid         yes
+            k-seq         iid                              yes
+            hu-greedy     top-and-one                      yes
+            traversal     without-replacement              yes
+            ============= ================================ ===
+
+        greedy: [B] booleans, rows at temperature 0: follow the target's argmax down the tree.
+        validate: ``"touched"``, ``"full"`` or ``"off"``; see `draftproof.trees.faults`.
+        on_bad_row: ``"raise"``, or ``"status"``: a row that cannot be decided emits nothing.
+        backend: ``"auto"`` or ``"reference"``; trees have no other yet.
+
+    Returns:
+        A `TreeResult`: ``path, token_ids, num_emitted, status, backend``.
+
+    Exactness:
+        Inputs are taken as exact numbers, all arithmetic runs in float64.
+
+    Uniforms consumed:
+        One for each sibling tested on the path (``traversal``: for each leaf tried), and one for
+        the last token; nss draws each token with the uniform of the first child, and the last one
+        at a leaf. With ``rng`` all B*N + B are drawn.
+
+    Raises:
+        ValueError, TypeError: shapes, dtypes and options; siblings for whose draws the rule is
+            lossy.
+        BadRowError: a `ValueError` for the first bad row, under ``on_bad_row="raise"``.
+        BackendUnavailableError: a `ValueError` for a named backend that trees do not have.
+
+    Source:
+        nss: EAGLE (arXiv 2401.15077). rrs: SpecInfer (arXiv 2305.09781). rrsw: RSD (arXiv
+        2402.14160), Sequoia (arXiv 2402.12374). k-seq: SpecTr (arXiv 2310.15141). hu-greedy: arXiv
+        2502.18779. traversal: arXiv 2505.12398.
+
+    >>> q = [[[0.6, 0.3, 0.1]] * 3]
+    >>> tree = DraftTree([[0, 1]], [[-1, -1]], q)  # two siblings, drawn in this order
+    >>> p = [[[0.3, 0.4, 0.3]] * 3]
+    >>> result = verify_tree(tree, p, uniforms=([[0.9, 0.2]], [0.5]))  # 0.9 * 0.6 >= 0.3: rejected
+    >>> result.path.tolist(), result.to_lists()
+    ([[1]], [[1, 1]])
+    """
+    for name, value, options in (
+        ("validate", validate, VALIDATE),
+        ("on_bad_row", on_bad_row, ON_BAD_ROW),
+        ("backend", backend, ("auto", *BACKENDS)),
+    ):
+        if value not in options:
+            raise ValueError(
+                complaint(
+                    name,
+                    "",
+                    found=repr(value),
+                    wanted=f"one of {', '.join(map(repr, options))}",
+                    fix="choose one of these",
+                )
+            )
+    if backend not in TREE_BACKENDS:
+        raise BackendUnavailableError(
+            complaint(
+                "backend",
+                "",
+                found=f"{backend!r}, which has no rules for trees",
+                wanted=f"one of {', '.join(map(repr, TREE_BACKENDS))}",
+                fix="leave it at 'auto'",
+            )
+        )
+    batch = tree_batch(tree, target_probs, greedy)
+    known = check_rule(rule, tree)
+    accept, final = draw_uniforms(
+        batch.nodes, "tree", rng, uniforms, seeds, positions, forest.uniform
+    )
+    result = TreeResult(
+        *forest.verify_forest(batch, known, accept, final, validate=validate), "reference"
+    )
+    bad = np.flatnonzero(result.status > RowStatus.ZERO_RESIDUAL)
+    if len(bad) and on_bad_row == "raise":
+        row = int(bad[0])
+        fault = forest.first_fault(batch, known, accept, final, row, validate)
+        assert fault is not None, "the status says that there is one"
+        message = complaint(
+            fault.argument, fault.place, found=fault.found, wanted=fault.wanted, fix=fault.fix
+        )
+        raise BadRowError(message, row, int(fault.status))
+    return result
