@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from draftproof import doctor
@@ -54,6 +55,20 @@ def test_a_backend_that_raises_is_an_illness(monkeypatch):
     findings = doctor.report()
     assert not findings["usable"]
     assert findings["backends"]["numpy"] == "RuntimeError: illegal instruction"
+
+
+@pytest.mark.parametrize(
+    ("config", "features"),
+    [
+        ({}, []),
+        ({"SIMD Extensions": {"baseline": ["NEON"]}}, ["NEON"]),
+        ({"SIMD Extensions": {"found": ["AVX2"], "not found": ["AVX512F"]}}, ["AVX2"]),
+        ({"SIMD Extensions": {"baseline": ["SSE"], "found": ["AVX2"]}}, ["SSE", "AVX2"]),
+    ],
+)
+def test_a_numpy_without_extensions_of_one_kind_is_no_illness(monkeypatch, config, features):
+    monkeypatch.setattr(np, "show_config", lambda mode: config)
+    assert doctor.report()["cpu_features"] == features
 
 
 def test_a_missing_extra_is_named_with_its_installation(monkeypatch):

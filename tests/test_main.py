@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -52,3 +53,23 @@ def test_other_commands_go_to_the_command_line(monkeypatch):
 
 def test_module_is_runnable():
     subprocess.run([sys.executable, "-m", "draftproof", "doctor"], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "unbuffered", "codes"),
+    [([], "", {0}), (["--json"], "", {0}), ([], "1", {141}), (["--help"], "", {0, 141})],
+)
+def test_doctor_ends_quietly_where_nobody_reads_on(options, unbuffered, codes):
+    """As in ``doctor | head -1``: no traceback, and no verdict where there was none yet."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "draftproof", "doctor", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+    ) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        program.stdout.close()
+        complaints = program.stderr.read()
+    assert complaints == b""
+    assert program.returncode in codes

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
 
+_BROKEN_PIPE = 128 + 13
+"""What a shell reports of a program that SIGPIPE ended."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code.
+    """Run a command and return its exit code; end quietly where nobody reads on.
 
     ``doctor`` needs NumPy alone; every other command is in `draftproof.cli`, which needs the
     packages of ``draftproof[proof]``: 2 is returned, and the extra named, where they are missing.
@@ -17,7 +21,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments; by default the program's own.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    code = _BROKEN_PIPE
+    try:
+        try:
+            code = _run(list(sys.argv[1:] if argv is None else argv))
+        finally:
+            if sys.stdout is not None:  # as it is where it was closed
+                sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes once more when it ends, and would complain then.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     if arguments[:1] == ["doctor"]:
         from draftproof import doctor
 

@@ -136,9 +136,9 @@ def _native() -> dict[str, str | None]:
 
 def _cpu_features() -> list[str]:
     """Return the SIMD extensions of this CPU, in NumPy's names for them."""
-    simd: Any = np.show_config(mode="dicts")
-    extensions = simd["SIMD Extensions"]
-    return [*extensions["baseline"], *extensions["found"]]
+    config: Any = np.show_config(mode="dicts")
+    extensions = config.get("SIMD Extensions", {})  # NumPy leaves out what is empty
+    return [*extensions.get("baseline", []), *extensions.get("found", [])]
 
 
 def _extra(name: str) -> dict[str, str | None]:
