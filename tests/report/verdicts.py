@@ -66,6 +66,7 @@ def verdict(outcome=Conclusion.NOT_REJECTED, **changes):
         "false_alarm_budget": {"joint law": 7e-7, "rows": 3e-7}, "scorecard": SCORECARD,
         "not_covered": LEFT_OUT, "efficiency": {"L4": 21 / 16},
         "numerical_grade": "sums in float64", "seconds": 3.21, "captured_output": "hello\n",
+        "row_seconds": {"1": 1.25e-5, "4096": 2.5e-7},
     }  # fmt: skip
     return Verdict(**{**fields, **changes})
 

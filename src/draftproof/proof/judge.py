@@ -128,6 +128,7 @@ class _Trial:
         self.name = self.spec = ""
         self.findings: list[Finding] = []
         self.scorecard: list[ScorecardRow] = []
+        self.row_seconds: dict[str, float] = {}
 
     @property
     def is_decided(self) -> bool:
@@ -194,6 +195,8 @@ class _Trial:
             if finding.check == "scorecard" and "row" in finding.case:
                 row = ScoreRow.from_finding(finding)
                 self.scorecard.append(ScorecardRow(row.name, row.result.value, row.message))
+            elif finding.check == "scorecard" and "row_seconds" in finding.case:
+                self.row_seconds = finding.case["row_seconds"]
             elif self.label:
                 self.findings.append(replace(finding, message=f"{self.label}: {finding.message}"))
             else:
@@ -244,6 +247,7 @@ def _conclude(
             if f.check == "oracle" and f.emitted is not None and f.num_draft == f.max_draft > 0
         },
         seconds=seconds,
+        row_seconds=first.row_seconds,
     )
 
 

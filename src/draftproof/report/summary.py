@@ -68,7 +68,7 @@ def facts(verdict: Json) -> list[tuple[str, str]]:
         ("numbers", verdict["numerical_grade"] or ""),
         ("notes", "\n".join(_notes(verdict))),
         ("NOT covered", "\n".join(verdict["not_covered"]) or "nothing was left out"),
-        ("time", f"{verdict['seconds']:.1f} s"),
+        ("time", _times(verdict)),
     ]
     return [(topic, text) for topic, text in lines if text]
 
@@ -132,6 +132,12 @@ def _power(power: Json) -> str:
 def _efficiency(efficiency: Mapping[str, float]) -> str:
     figures = ", ".join(f"{world} {value:.4g}" for world, value in efficiency.items())
     return f"expected accepted drafts (a figure, no proof): {figures}" if figures else ""
+
+
+def _times(verdict: Json) -> str:
+    rows = verdict["row_seconds"].items()
+    parts = [f"{seconds * 1e6:.3g} us for a row at B = {B}" for B, seconds in rows]
+    return "; ".join([f"{verdict['seconds']:.1f} s", *parts])
 
 
 def _notes(verdict: Json) -> list[str]:

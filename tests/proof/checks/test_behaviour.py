@@ -159,6 +159,23 @@ def test_a_generator_of_the_module_is_told_by_a_fresh_start(tmp_path, seed, outc
     assert finding.outcome is outcome
 
 
+def test_a_fresh_start_that_takes_too_long_decides_nothing(tmp_path, monkeypatch):
+    file = tmp_path / "slow_to_load.py"
+    file.write_text(
+        "import numpy as np\n"
+        "from draftproof.proof.mutants.skeleton import Verifier\n"
+        "own = np.random.default_rng(0)\n"
+        "def verify(draft, q, p, num_draft, rng):\n"
+        "    return Verifier()(draft, q, p, num_draft, own)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    subject = load(f"{file}:verify")
+    (finding,) = BEHAVIOUR["different-seeds"](subject, replace(PLAN, timeout=1e-3))
+    sys.modules.pop("slow_to_load", None)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "takes more than" in finding.message
+
+
 def test_a_lossy_row_comes_with_its_call():
     (finding,) = examine("one-hot", BonusOfTheDraftRow())
     case = {name: value for name, value in finding.case.items() if name != "seed"}

@@ -1,3 +1,6 @@
+import itertools
+import time
+
 import numpy as np
 import pytest
 
@@ -33,16 +36,15 @@ def rows(subject):
 
 
 def results(spec, result=Result.FAILED):
-    """Names of the rows with a result; time is not what these tests are about."""
+    """Names of the rows with a result."""
     found = rows(load(spec) if isinstance(spec, str) else spec)
-    return [name for name, row in found.items() if row.result is result and name != "vectorised"]
+    return [name for name, row in found.items() if row.result is result]
 
 
 def test_a_right_verifier_passes_every_row():
     found = rows(load("own:numpy"))
     assert list(found) == ROWS
-    assert {row.result for name, row in found.items() if name != "vectorised"} == {Result.PASSED}
-    assert "us for a row at B = 1" in found["vectorised"].message
+    assert {row.result for row in found.values()} == {Result.PASSED}
 
 
 @pytest.mark.parametrize("name", ["block", "token", "token, accepts at u q = p"])
@@ -76,10 +78,18 @@ def test_a_fault_fails_the_rows_that_are_its_own(name, failed):
     assert results(f"mutant:{name}") == failed
 
 
-def test_a_loop_over_rows_is_seen_and_timed():
-    row = rows(load("mutant:token, a loop over rows"))["vectorised"]
-    assert row.result is Result.FAILED
-    assert row.message.endswith("a loop over rows, it seems")
+def test_a_loop_over_rows_is_seen():
+    assert results("mutant:token, a loop over rows") == ["vectorised"]
+
+
+def test_a_comprehension_over_rows_is_a_loop():
+    right = load("mutant:token").call
+
+    def verify(draft, q, p, num_draft, rng):
+        out, n_out = right(draft, q, p, num_draft, rng)
+        return [list(row) for row in out], n_out
+
+    assert "vectorised" in results(as_subject(verify))
 
 
 def single(draft, q, p, rng):
@@ -120,12 +130,16 @@ def test_the_check_never_rejects_and_carries_the_rows():
     subject = load("mutant:accept always")
     found = list(check_scorecard(subject, PLAN))
     assert {f.outcome for f in found} == {Outcome.PASSED, Outcome.NOTE}
-    read = [ScoreRow.from_finding(Finding.from_dict(f.to_dict())) for f in found]
+    *graded, times = (Finding.from_dict(f.to_dict()) for f in found)
+    read = [ScoreRow.from_finding(f) for f in graded]
+    assert times.case["row_seconds"].keys() == {"1", "4096"}
     assert [row.name for row in read] == ROWS
     assert {row.name for row in read if row.result is Result.FAILED} >= {"accept rule", JOINT}
 
 
-def test_one_seed_one_scorecard():
-    first, second = (rows(load("own:numpy")) for _ in range(2))
-    del first["vectorised"], second["vectorised"]
-    assert first == second
+@pytest.mark.parametrize("subject", [load("own:numpy"), as_subject(single)])
+def test_one_seed_one_scorecard_however_slow_the_machine(subject, monkeypatch):
+    first = scorecard(subject, PLAN)
+    clock = itertools.count(step=1e3)
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    assert scorecard(subject, PLAN) == first

@@ -6,10 +6,11 @@ its uniforms are. Else first tokens of many equal rows are counted.
 
 from __future__ import annotations
 
-import math
+import sys
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from draftproof.proof.sampled.statistics import compare
+from draftproof.proof.subjects.contracts import Contract
 from draftproof.proof.subjects.subject import Subject
 from draftproof.proof.worlds.catalogue import WORLDS
 
@@ -30,8 +32,10 @@ FALSE_ALARM = 1e-9
 Q = np.array([4, 2, 1, 1]) / 8
 P = np.array([1, 1, 2, 4]) / 8
 """One pair of rows: p/q is 1/4, 1/2, 2, 4."""
-SIZES = ((10e-6, 20_000), (50e-6, 2_000), (200e-6, 1_000), (math.inf, 300))
-"""(seconds for a row, rows of one experiment): all of them take a few seconds at the most."""
+BATCHED, ALONE = 10_000, 1_000
+"""Rows of one experiment, of a verifier of batches and of one that takes row after row."""
+MOST_LINES = 0.5
+"""Lines of Python for each row of a batch; a loop over rows takes more."""
 
 
 def one_hot(tokens: Sequence[int], V: int = 4) -> Array:
@@ -61,7 +65,7 @@ class Tally:
 
 
 class Probe:
-    """A subject, and how many equal rows it can afford to be asked for."""
+    """A subject, and how many equal rows it is asked for: no clock decides that."""
 
     def __init__(self, subject: Subject, seed: int) -> None:
         self.subject, self._seed = subject, seed
@@ -69,11 +73,13 @@ class Probe:
     @cached_property
     def size(self) -> int:
         """Rows of one experiment."""
+        if self.subject.contract is Contract.SINGLE:
+            return ALONE
         try:
-            cost = self.seconds_per_row(64)
+            loops = self.lines_per_row > MOST_LINES
         except Exception:  # it will be seen, by the experiment that is about to be made
-            return SIZES[-1][1]
-        return next(size for limit, size in SIZES if cost <= limit)
+            return ALONE
+        return ALONE if loops else BATCHED
 
     def rng(self, label: str) -> np.random.Generator:
         """A generator of its own for each experiment."""
@@ -165,7 +171,7 @@ class Probe:
         if self.subject.sampled_law is not None:
             row = [Fraction(float(x)) for x in q]
             sampled = np.array([float(x) for x in self.subject.sampled_law(row)])
-        n, rng = self.size, self.rng("drafts")
+        n, rng = 2 * self.size, self.rng("drafts")
         draft = rng.choice(4, size=(n, 1), p=sampled / sampled.sum())
         rows = np.tile(np.vstack([p, one_hot([0])]), (n, 1, 1))
         out, _ = self.subject.verify(
@@ -197,34 +203,58 @@ class Probe:
 
     def seconds_per_row(self, B: int) -> float:
         """Median time in the subject's own call, for a row with four drafts of 32 tokens."""
-        watch = _Stopwatch(self.subject)
-        rng = self.rng("time")
-        p = rng.dirichlet(np.ones(32), (B, 5))
-        draft, num_draft = rng.integers(0, 32, (B, 4)), np.full(B, 4)
         times: list[float] = []
         while len(times) < 15 and sum(times) < 0.2:
-            watch.seconds = 0.0
-            watch.subject.verify(draft, p[:, :4], p, num_draft, rng)
-            times.append(watch.seconds)
+            self._watch(_timed(times), B)
         return float(np.median(times)) / B
 
+    @cached_property
+    def lines_per_row(self) -> float:
+        """Lines of Python that a call runs for each further row of its batch."""
+        small, large = 64, 256
+        counts: list[int] = []
+        for B in (small, small, large):  # the first call may import what it needs
+            self._watch(_counted(counts), B)
+        return (counts[-1] - counts[-2]) / (large - small)
 
-class _Stopwatch:
-    """A subject that adds up the time spent in it."""
+    def _watch(self, watching: AbstractContextManager[None], B: int) -> None:
+        call, rng = self.subject.call, self.rng("any")
 
-    def __init__(self, subject: Subject) -> None:
-        self.seconds = 0.0
-        call = subject.call
-
-        def timed(*arguments: Any) -> Any:
-            began = time.perf_counter()
-            try:
+        def watched(*arguments: Any) -> Any:
+            with watching:
                 return call(*arguments)
-            finally:
-                self.seconds += time.perf_counter() - began
 
-        timed.__wrapped__ = call  # type: ignore[attr-defined]
-        self.subject = replace(subject, call=timed)
+        watched.__wrapped__ = call  # type: ignore[attr-defined]
+        p = rng.dirichlet(np.ones(32), (B, 5))
+        draft, num_draft = rng.integers(0, 32, (B, 4)), np.full(B, 4)
+        replace(self.subject, call=watched).verify(draft, p[:, :4], p, num_draft, rng)
+
+
+@contextmanager
+def _timed(times: list[float]) -> Iterator[None]:
+    """Note how long it takes."""
+    began = time.perf_counter()
+    yield
+    times.append(time.perf_counter() - began)
+
+
+@contextmanager
+def _counted(counts: list[int]) -> Iterator[None]:
+    """Note how many lines of Python it runs, those of libraries too."""
+    lines = 0
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+    counts.append(lines)
 
 
 def _draw(rows: Array, rng: np.random.Generator) -> Array:

@@ -116,8 +116,9 @@ def _check_pairs(
     experiment = replace(rows, length=2, longest=2, lengths=always, in_place=True)
     sampler = PairSampler(subject, experiment, pairings, ROWS, plan.seed, check, reseed)
     size = share(plan.false_alarm, check) / 2
-    yield from Trial(check, plan, coarse(plan, 4), size, deadline_of(plan)).run(sampler)
-    if len(sampler.by_call):
+    findings = list(Trial(check, plan, coarse(plan, 4), size, deadline_of(plan)).run(sampler))
+    yield from findings
+    if all(finding.outcome is not Outcome.INCONCLUSIVE for finding in findings):
         yield _dispersion(check, sampler, size)
 
 

@@ -47,6 +47,9 @@ def first_call(
 
     Returns:
         The emission; None if there is no fresh start, or it failed.
+
+    Raises:
+        TimeoutError: the interpreter did not end in time.
     """
     if subject.spec is not None and not subject.spec.startswith("mutant:"):
         return _in_a_new_interpreter(subject, arguments, seed, timeout)
@@ -81,6 +84,8 @@ def _in_a_new_interpreter(
             )
             with np.load(answer) as arrays:
                 return arrays["arr_0"], arrays["arr_1"]
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"a fresh start takes more than {timeout:g} s") from None
         except (subprocess.SubprocessError, OSError):
             return None
 

@@ -14,6 +14,7 @@ from draftproof.proof.verdicts.finding import Finding, Outcome
 
 __all__ = [
     "SCHEMA",
+    "TIMES",
     "Conclusion",
     "Control",
     "NearestFault",
@@ -25,6 +26,9 @@ __all__ = [
 
 SCHEMA = "draftproof/verdict/1"
 """Version of the JSON; it changes whenever a reader of the old one could be misled."""
+
+TIMES = ("seconds", "row_seconds")
+"""What a clock measured. With one seed all other fields of two verdicts are equal."""
 
 _WORST_CELLS = 3
 
@@ -133,7 +137,7 @@ class Verdict:
         subject: what was judged, as the user named it.
         contract: the call shape it was judged in.
         profile: "quick", "standard" or "paper".
-        seed: two runs with one seed give one verdict.
+        seed: two runs with one seed give one verdict, but for the `TIMES`.
         outcome: the conclusion; lossy outranks broken.
         reason: one sentence.
         backends: the backends of our own verifier that were judged.
@@ -151,6 +155,7 @@ class Verdict:
         efficiency: expected accepted drafts by world: a figure, never a proof.
         numerical_grade: one sentence on rounding in the subject, beside the grade of its rule.
         seconds: how long it took.
+        row_seconds: time for a row with four drafts of 32 tokens, by the size of its batch.
         captured_output: the end of what the subject printed.
     """
 
@@ -173,6 +178,7 @@ class Verdict:
     efficiency: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     numerical_grade: str | None = None
     seconds: float = 0.0
+    row_seconds: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     captured_output: str = ""
 
     @property
