@@ -93,6 +93,18 @@ class Against(enum.StrEnum):
     MUTANTS = "mutants"
 
 
+def _list_adapters(wanted: bool) -> None:
+    if wanted:
+        from draftproof.integrations.public.table import ADAPTERS, installed_version
+
+        rows = [
+            {**vars(adapter), "installed": installed_version(adapter)}
+            for adapter in ADAPTERS.values()
+        ]
+        _show(rows, False, ("name", "package", "tested", "installed", "contract", "calls"))
+        raise typer.Exit
+
+
 def _file(option: str, what: str) -> Any:
     return typer.Option(
         option, metavar="FILE", lazy=False, encoding="utf-8", errors="replace", help=what
@@ -105,8 +117,8 @@ def check(
         str | None,
         typer.Argument(
             metavar="SUBJECT",
-            help="module:attr or path/to/file.py:attr. Left out: draftproof's own verify, "
-            "on every backend that is installed.",
+            help="module:attr, path/to/file.py:attr or a name of --list. Left out: draftproof's "
+            "own verify, on every backend that is installed.",
         ),
     ] = None,
     contract: Annotated[
@@ -130,6 +142,12 @@ def check(
     against: Annotated[
         Against | None, typer.Option(help="Judge every known wrong verifier alike, too.")
     ] = None,
+    listing: Annotated[
+        bool,
+        typer.Option(
+            "--list", callback=_list_adapters, is_eager=True, help="Show public implementations."
+        ),
+    ] = False,
 ) -> None:
     """Judge whether a verifier is lossless, or show where it is not.
 
@@ -140,10 +158,11 @@ def check(
         from draftproof.proof.judge import check as judge
         from draftproof.report.page import html_page
 
+        spec, shape = _resolve(subject, contract)
         with _progress() as on_progress:
             verdict = judge(
-                subject,
-                contract=contract,
+                spec,
+                contract=shape,
                 profile=profile.value,
                 seed=seed,
                 timeout=timeout,
@@ -207,6 +226,16 @@ def reproduce(as_json: AsJson = False) -> None:
         told = f"missed: {', '.join(missed)}" if missed else f"all {len(figures)} values met"
         typer.echo(f"REPRODUCED: {told}")
     raise typer.Exit(1 if missed else 0)
+
+
+def _resolve(subject: str | None, contract: str | None) -> tuple[str | None, str | None]:
+    """Let a name without a colon stand for the adapter of a public implementation."""
+    if subject is None or ":" in subject:
+        return subject, contract
+    from draftproof.integrations.public.table import find_adapter
+
+    adapter = find_adapter(subject)
+    return adapter.spec, contract or adapter.contract
 
 
 def _as_json(verdict: Json) -> str:

@@ -1,0 +1,64 @@
+"""What adapters of PyTorch code share: a seed, laws as logits, and models that are tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["TableModel", "draw", "logits", "seed_torch"]
+
+Array = npt.NDArray[Any]
+Row = Callable[[Sequence[int]], Any]
+"""The law of the token after a context."""
+
+
+def seed_torch(rng: np.random.Generator) -> int:
+    """Seed PyTorch's global generator with 63 bits of the judge's, and return the seed."""
+    import torch
+
+    seed = int(rng.integers(1 << 63))
+    torch.manual_seed(seed)
+    return seed
+
+
+def logits(laws: Array) -> Any:
+    """Return the logarithms of laws as a float32 tensor; -inf where a token has no mass."""
+    import torch
+
+    with np.errstate(divide="ignore"):
+        return torch.from_numpy(np.log(laws).astype(np.float32))
+
+
+def draw(law: Array) -> int:
+    """Sample one token: for rows without drafts, which a library's verifier does not meet."""
+    import torch
+
+    return int(torch.multinomial(torch.from_numpy(law.astype(np.float32)), 1))
+
+
+class TableModel:
+    """A causal model whose logits are those of a world, exact up to float32.
+
+    Texts are preceded by one token of any kind, which stands for the empty context: libraries
+    do not decode from nothing.
+    """
+
+    def __init__(self, row: Row) -> None:
+        self._row = row
+        self._known: dict[tuple[int, ...], Any] = {}
+
+    def after(self, context: tuple[int, ...]) -> Any:
+        """Return the logits [V] after a context."""
+        if context not in self._known:
+            self._known[context] = logits(np.asarray(self._row(context), dtype=np.float64))
+        return self._known[context]
+
+    def __call__(self, ids: Any) -> Any:
+        """Return logits [1, n, V] for ids [1, n]: position i predicts the id after it."""
+        import torch
+
+        text = tuple(ids[0].tolist())
+        return torch.stack([self.after(text[1 : i + 1]) for i in range(len(text))])[None]
