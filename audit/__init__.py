@@ -1,0 +1,1 @@
+"""The audit: public implementations of speculative decoding, each judged in its own environment."""
