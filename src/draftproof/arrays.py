@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from draftproof.errors import complaint
-from draftproof.foreign import TORCH_BFLOAT16, read_array
+from draftproof.foreign import TORCH_BFLOAT16, dtype_name, read_array
 from draftproof.types import IntArray
 
 __all__ = ["as_booleans", "as_bounded_integers", "as_integers", "as_probabilities", "widen"]
@@ -146,7 +146,7 @@ def _wrong_dtype(
     name: str, value: Any, array: npt.NDArray[Any], wanted: str, fix: str
 ) -> TypeError:
     """Say which dtype it is, or what was passed that NumPy could make nothing of."""
-    place, found = "", f"dtype {array.dtype}"
+    place, found = "", f"dtype {dtype_name(array.dtype)}"
     if array.dtype.kind == "O" and array.ndim == 0:
         found = f"a {type(value).__name__}"
     elif array.dtype.kind == "O":

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from draftproof.errors import complaint
 
-__all__ = ["TORCH_BFLOAT16", "read_array"]
+__all__ = ["TORCH_BFLOAT16", "dtype_name", "read_array"]
 
 TORCH_BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 """What PyTorch's bfloat16 tensors are read as, since NumPy has no such dtype."""
@@ -46,26 +46,25 @@ def read_array(name: str, value: Any, wanted: str = "a rectangular array") -> np
                 fix="fill it with .filled(...), or pass its .data if nothing is masked",
             )
         )
+    tensor = _is_a(value, "torch", "Tensor")
+    if tensor and value.device.type != "cpu":
+        empty = value.device.type == "meta"
+        fix = "pass one that holds numbers" if empty else "move it with .cpu()"
+        found, wanted = f"a tensor on {value.device}", "an array on the CPU"
+        raise TypeError(complaint(name, "", found=found, wanted=wanted, fix=fix))
     try:
-        if _is_a(value, "torch", "Tensor"):
-            return _read_tensor(name, value)
-        return np.asarray(value)
-    except (MemoryError, _RefusedError):
+        return _read_tensor(value) if tensor else np.asarray(value)
+    except MemoryError:
         raise
     except Exception as error:  # whatever another library raises
-        raise TypeError(
-            complaint(
-                name,
-                "",
-                found=f"a {type(value).__name__} that NumPy cannot read ({error})",
-                wanted=wanted,
-                fix="pass a numpy.ndarray",
-            )
-        ) from error
+        found = f"a {type(value).__name__} that NumPy cannot read ({error})"
+        fix = "pass a numpy.ndarray"
+        raise TypeError(complaint(name, "", found=found, wanted=wanted, fix=fix)) from error
 
 
-class _RefusedError(TypeError):
-    """A refusal in our own words."""
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """Return the name of a dtype, which for PyTorch's bfloat16 is not NumPy's."""
+    return "bfloat16" if dtype == TORCH_BFLOAT16 else str(dtype)
 
 
 def _is_a(value: Any, module: str, name: str) -> bool:
@@ -74,18 +73,8 @@ def _is_a(value: Any, module: str, name: str) -> bool:
     return kind is not None and isinstance(value, kind)
 
 
-def _read_tensor(name: str, tensor: Any) -> npt.NDArray[Any]:
+def _read_tensor(tensor: Any) -> npt.NDArray[Any]:
     torch = sys.modules["torch"]
-    if tensor.device.type != "cpu":
-        raise _RefusedError(
-            complaint(
-                name,
-                "",
-                found=f"a tensor on {tensor.device}",
-                wanted="an array on the CPU",
-                fix="move it with .cpu()",
-            )
-        )
     tensor = tensor.detach().resolve_conj().resolve_neg()
     if tensor.dtype == torch.bfloat16:
         return np.asarray(tensor.view(torch.int16).numpy().view(TORCH_BFLOAT16))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from draftproof.arrays import as_bounded_integers
 from draftproof.batch import Batch
 from draftproof.errors import complaint
-from draftproof.foreign import read_array
+from draftproof.foreign import dtype_name, read_array
 from draftproof.noise import Stream
 
 __all__ = ["draw_uniforms"]
@@ -71,7 +71,7 @@ def draw_uniforms(
             complaint(
                 "rng",
                 "",
-                found=f"a {type(rng).__name__}",
+                found=f"a {type(rng).__module__}.{type(rng).__name__}",
                 wanted="a numpy.random.Generator",
                 fix="pass numpy.random.default_rng(seed)",
             )
@@ -118,7 +118,7 @@ def _as_uniforms(name: str, value: Any, shape: tuple[int, ...]) -> Uniforms:
             complaint(
                 name,
                 "",
-                found=f"dtype {array.dtype}",
+                found=f"dtype {dtype_name(array.dtype)}",
                 wanted="floats in [0, 1)",
                 fix="draw them with numpy.random.Generator.random",
             )
