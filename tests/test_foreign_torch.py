@@ -155,6 +155,7 @@ def test_records_read_tensors():
 
 
 P = np.full((1, 2, 4), 0.25)
+COINS = ([[0.5]], [0.5])
 CALLS = {
     "draft_token_ids": (np.zeros((1, 1), int), lambda t: verify(t, None, P, uniforms=COINS)),
     "draft_probs": (P[:, :1], lambda t: verify([[0]], t, P, uniforms=COINS)),
@@ -168,7 +169,6 @@ CALLS = {
     "dist": (P[0], lambda t: sample_rows(t, uniforms=[0.5, 0.5])),
     "eos_token_ids": (np.array(1), lambda t: cut_at_eos(([[0]], [1]), t)),
 }
-COINS = ([[0.5]], [0.5])
 
 
 @pytest.mark.parametrize("name", CALLS)
