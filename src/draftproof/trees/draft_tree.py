@@ -114,13 +114,11 @@ class DraftTree:
     @property
     def depths(self) -> IntArray:
         """The depth [B, N] of each node, 1 for the root's children; 0 where there is no node."""
-        depths = np.zeros(self.token_ids.shape, dtype=np.int64)
-        rows = np.arange(self.size)
+        depths = np.zeros((self.size, self.max_nodes + 1), dtype=np.int64)
         for node in range(self.max_nodes):
-            parent = self.parents[:, node]
-            above = np.where(parent < 0, 0, depths[rows, np.maximum(parent, 0)])
-            depths[:, node] = np.where(node < self.num_nodes, above + 1, 0)
-        return depths
+            here = np.flatnonzero(node < self.num_nodes)
+            depths[here, node + 1] = depths[here, self.parents[here, node] + 1] + 1
+        return depths[:, 1:]
 
     def children(self, row: int) -> list[list[int]]:
         """The children of each context of one row, the root's first, in draw order."""

@@ -213,10 +213,9 @@ def attention_mask(tree: DraftTree) -> npt.NDArray[np.bool_]:
     """
     n = tree.max_nodes + 1
     mask = np.broadcast_to(np.eye(n, dtype=np.bool_), (tree.size, n, n)).copy()
-    rows = np.arange(tree.size)
     for node in range(tree.max_nodes):
-        here = node < tree.num_nodes
-        mask[here, node + 1] |= mask[rows[here], tree.parents[here, node] + 1]
+        here = np.flatnonzero(node < tree.num_nodes)
+        mask[here, node + 1] |= mask[here, tree.parents[here, node] + 1]
     return mask
 
 
