@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from draftproof.errors import complaint
+from draftproof.lossy import explain
 from draftproof.reference import siblings
 from draftproof.reference.traversal import traversal
 from draftproof.reference.tree import TreeEmission, walk
@@ -78,9 +79,10 @@ def check_rule(rule: str, tree: DraftTree) -> TreeRule:
         ValueError: an unknown rule; siblings for whose draws it is lossy; no draft laws where it
             needs them.
     """
-    if rule not in TREE_RULES:
+    if rule not in tuple(TREE_RULES):
         raise ValueError(
-            complaint(
+            explain(rule)
+            or complaint(
                 "rule",
                 "",
                 found=repr(rule),
