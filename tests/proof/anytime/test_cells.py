@@ -83,3 +83,17 @@ def test_transforms_follow_rows_that_never_come_again():
     assert right.sum(axis=0).max() < np.log(1e3)
     assert right.shape[1] % 2 == 0
     assert BINS == 16
+
+
+def test_contexts_of_different_laws_may_be_counted_together():
+    """What was learned elsewhere makes a poor bet, and still a fair one."""
+    p, q = random_rows(np.random.default_rng(6), 4, 5)
+    rng = np.random.default_rng(7)
+    cells = Cells()
+    states = rng.integers(0, 4, 300)
+    cells.bet(Tokens(p, states, draw(q, states, rng), keys=states % 2))
+    each = [Tokens(p, np.array([3]), np.array([x]), keys=np.array([0])) for x in range(5)]
+    factors = [np.exp(copy.deepcopy(cells).bet(token)) for token in each]
+    assert p[3] @ np.vstack(factors) == pytest.approx(np.ones(len(cells.labels)))
+    silent = Tokens(p, np.array([3]), np.array([0]), keys=np.array([-1]))
+    assert not cells.bet(silent).any()

@@ -30,17 +30,20 @@ class Tokens:
     """Tokens beside the laws that they should have come from.
 
     Attributes:
-        p: [S, V], the target's laws: token i should have come from ``p[states[i]]``. What learns a
-            law from its tokens needs the same table, row by row, in every call.
+        p: [S, V], the target's laws: token i should have come from ``p[states[i]]``.
         states: [N] rows of p.
         ids: [N] tokens.
         q: [S, V], the draft laws beside p; None where they are not known.
+        keys: [N] names of contexts, 0, 1, 2, ..., whose tokens are counted together, or -1 for
+            contexts that are not worth it; None for the rows themselves. They may be any function
+            of the context: what is learned is bet on, not believed.
     """
 
     p: Array
     states: Array
     ids: Array
     q: Array | None = None
+    keys: Array | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -49,7 +52,8 @@ class Tokens:
         """Cut into pieces of at most `CHUNK` tokens."""
         for start in range(0, len(self), CHUNK):
             part = slice(start, start + CHUNK)
-            yield Tokens(self.p, self.states[part], self.ids[part], self.q)
+            keys = None if self.keys is None else self.keys[part]
+            yield Tokens(self.p, self.states[part], self.ids[part], self.q, keys)
 
 
 class Experts(Protocol):

@@ -36,11 +36,11 @@ def predictive_ratio(
 
 
 class Cells:
-    """One Dirichlet mixture for each concentration A, over the cells of all laws of one table.
+    """One Dirichlet mixture for each concentration A, over the tokens of each context.
 
     ::
 
-        factor = (c + A p) / ((n + A) p)     c times this token in n tokens of this law before
+        factor = (c + A p) / ((n + A) p)     c times this token in n tokens of its context before
 
     Args:
         concentrations: the A.
@@ -50,24 +50,35 @@ class Cells:
     def __init__(
         self, concentrations: Sequence[float] = CONCENTRATIONS, what: str = "the tokens' frequency"
     ) -> None:
-        self._concentrations = np.asarray(concentrations, dtype=np.float64)
-        self._counts: Array | None = None
+        self._concentrations: Array = np.asarray(concentrations, dtype=np.float64)
+        self._counts: Array = np.empty((0, 0), dtype=np.int32)
+        self._totals: Array = np.empty(0, dtype=np.int64)
         self.labels = [what] * len(self._concentrations)
 
     def bet(self, tokens: Tokens) -> Array:
         """See `draftproof.proof.anytime.account.Experts`."""
-        S, V = tokens.p.shape
-        if self._counts is None:
-            self._counts = np.zeros((S, V), dtype=np.int64)
-        assert self._counts.shape == (S, V), "what learns needs one table in all calls"
-        states, ids = tokens.states, tokens.ids
-        seen = self._counts[states, ids] + _earlier(states * V + ids)
-        total = self._counts.sum(axis=1)[states] + _earlier(states)
-        np.add.at(self._counts, (states, ids), 1)
-        p, A = tokens.p[states, ids][:, None], self._concentrations
+        keys = tokens.states if tokens.keys is None else tokens.keys
+        logs = np.zeros((len(tokens), len(self._concentrations)))
+        known = np.flatnonzero(keys >= 0)
+        if not len(known):
+            return logs
+        keys, ids, V = keys[known], tokens.ids[known], tokens.p.shape[1]
+        self._make_room(int(keys.max()) + 1, V)
+        seen = self._counts[keys, ids] + _earlier(keys * V + ids)
+        total = self._totals[keys] + _earlier(keys)
+        np.add.at(self._counts, (keys, ids), 1)
+        np.add.at(self._totals, keys, 1)
+        p, A = tokens.p[tokens.states[known], ids][:, None], self._concentrations
         with np.errstate(divide="ignore", invalid="ignore"):  # p = 0 is settled by the account
-            factors = (seen[:, None] + A * p) / ((total[:, None] + A) * p)
-            return np.asarray(np.log(factors))
+            logs[known] = np.log((seen[:, None] + A * p) / ((total[:, None] + A) * p))
+        return logs
+
+    def _make_room(self, keys: int, V: int) -> None:
+        missing = keys - len(self._totals)
+        if missing > 0:
+            more = np.zeros((max(missing, len(self._totals)), V), dtype=np.int32)
+            self._counts = np.vstack([self._counts.reshape(-1, V), more])
+            self._totals = np.append(self._totals, np.zeros(len(more), dtype=np.int64))
 
 
 class Transforms:

@@ -51,7 +51,7 @@ def _log(x: Array) -> Array:
 def _ratio(a: Array, b: Array) -> Array:
     """min(1, a / b), and 1 where b is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(b > 0, np.minimum(1.0, a / b), 1.0)
+        return np.asarray(np.where(b > 0, np.minimum(1.0, a / b), 1.0))
 
 
 def _is_largest(x: Array) -> Array:
