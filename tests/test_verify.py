@@ -24,6 +24,7 @@ from draftproof import (
     verify,
     verify_packed,
 )
+from draftproof.verify import PLAIN_RULES
 
 DTYPES = [np.float64, np.float32, np.float16, ml_dtypes.bfloat16]
 SHAPES = [(0, 3, 5), (3, 0, 5), (0, 0, 5), (1, 1, 1), (7, 4, 5), (5, 17, 130)]
@@ -58,7 +59,7 @@ class Recorder(np.random.Generator):
         return taken.reshape(size)
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", PLAIN_RULES)
 @pytest.mark.parametrize(("B", "K", "V"), SHAPES)
 def test_a_generator_gives_the_accept_uniforms_then_the_final_ones(backend, case_of, rule, B, K, V):
     case = case_of(B, K, V)
@@ -206,7 +207,7 @@ def test_a_missing_backend_that_was_named_raises(case, monkeypatch):
 # Results
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", PLAIN_RULES)
 @pytest.mark.parametrize("law", ["dense", "sparse", "none"])
 @pytest.mark.parametrize(("B", "K", "V"), SHAPES)
 def test_shapes_and_dtypes_of_a_result(backend, case_of, rule, law, B, K, V):
@@ -285,7 +286,7 @@ def test_the_trace_says_what_decided(backend):
     np.testing.assert_array_equal(trace.expected_acceptance, [0.75, 0.75, nan, nan])
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", PLAIN_RULES)
 def test_the_trace_is_the_same_on_every_backend_and_in_every_layout(backend, case, rule):
     uniforms = case.uniforms()
     expected = verify(*case, uniforms=uniforms, rule=rule, return_trace=True, backend="reference")
@@ -401,7 +402,7 @@ def test_inputs_are_never_written_to(backend, case):
     watched = [*case, sparse.ids, greedy, *uniforms, id_map]
     before = [array.tobytes() for array in watched]
     for law in (case.q, sparse, None):
-        for rule in RULES:
+        for rule in PLAIN_RULES:
             options = {"greedy": greedy, "rule": rule, "backend": backend, "validate": "full"}
             options |= {"on_bad_row": "status", "draft_to_target": id_map, "return_trace": True}
             verify(case.ids, law, case.p, case.num_draft, uniforms=uniforms, **options)
@@ -453,7 +454,7 @@ def test_packed_rows_that_lie_beyond_two_to_the_31_numbers_are_found(tmp_path):
 
 
 @pytest.mark.parametrize("validate", ["touched", "full", "off"])
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", PLAIN_RULES)
 @pytest.mark.parametrize("garbage", [-1, 11, 2**40, -(2**62)])
 def test_what_lies_past_num_draft_is_never_read(backend, case_of, garbage, rule, validate):
     clean = case_of(12, 4, 11, ragged=False)
@@ -502,7 +503,7 @@ def test_exact_match_emits_what_the_target_samples(backend, case_of):
 # Layouts
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", PLAIN_RULES)
 @pytest.mark.parametrize("law", ["dense", "sparse", "none", "mapped", "greedy"])
 @pytest.mark.parametrize(("B", "K", "V"), SHAPES)
 def test_packed_and_padded_are_one(backend, case_of, rule, law, B, K, V):

@@ -9,10 +9,13 @@ from __future__ import annotations
 from draftproof.acceptance import AcceptanceRecord, cut_at_eos
 from draftproof.backends import available_backends
 from draftproof.errors import BackendUnavailableError, BadRowError
+from draftproof.gumbel import sample_gumbel
 from draftproof.practice import verify_speculative_tokens
+from draftproof.rules import RULES, Rule
+from draftproof.state import GreedyBlockState
 from draftproof.trees import DraftTree, Draws, TreeResult
 from draftproof.types import RowStatus, SparseProbs, Trace, VerifyResult
-from draftproof.verify import RULES, sample_rows, verify, verify_greedy, verify_packed
+from draftproof.verify import sample_rows, verify, verify_greedy, verify_packed
 from draftproof.verify_tree import verify_tree
 
 __all__ = [
@@ -22,13 +25,16 @@ __all__ = [
     "BadRowError",
     "DraftTree",
     "Draws",
+    "GreedyBlockState",
     "RowStatus",
+    "Rule",
     "SparseProbs",
     "Trace",
     "TreeResult",
     "VerifyResult",
     "available_backends",
     "cut_at_eos",
+    "sample_gumbel",
     "sample_rows",
     "verify",
     "verify_greedy",

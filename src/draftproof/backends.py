@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from types import ModuleType
 
 from draftproof.errors import BackendUnavailableError, complaint
+from draftproof.rules import RULES
 
 __all__ = ["BACKENDS", "available_backends", "load_backend", "native_import_error"]
 
@@ -31,44 +33,35 @@ def available_backends() -> tuple[str, ...]:
 
 
 @functools.cache
-def load_backend(name: str) -> tuple[str, ModuleType]:
-    """Return the name and the module of a backend: it has ``verify_chain``.
+def load_backend(name: str, rule: str = "token") -> tuple[str, ModuleType]:
+    """Return the name and the module of a rule's backend: it has ``verify_chain``.
 
-    ``"auto"`` takes the fastest that is installed. A backend that was named and is missing raises
-    `BackendUnavailableError`.
+    ``"auto"`` takes the fastest that is installed. A backend that was named and is missing, or has
+    no kernel for the rule, raises `BackendUnavailableError`.
     """
-    if name == "auto":
-        name = available_backends()[0]
-    if name == "native":
-        reason = native_import_error()
-        if reason is not None:
-            raise BackendUnavailableError(
-                complaint(
-                    "backend",
-                    "",
-                    found=f"'native', which this installation lacks ({reason})",
-                    wanted=f"one of {', '.join(map(repr, ('auto', *available_backends())))}",
-                    fix="install a C++17 compiler and reinstall draftproof (it was installed "
-                    "without one), or pass backend='auto'",
-                )
+    kernels = RULES[rule].kernels
+    usable = [backend for backend in kernels if backend in available_backends()]
+    if name not in ("auto", *BACKENDS):
+        raise ValueError(
+            complaint(
+                "backend",
+                "",
+                found=repr(name),
+                wanted=f"one of {', '.join(map(repr, ('auto', *BACKENDS)))}",
+                fix="leave it at 'auto'",
             )
-        from draftproof.kernels import chain_native
-
-        return name, chain_native
-    if name == "numpy":
-        from draftproof.kernels import chain_numpy
-
-        return name, chain_numpy
-    if name == "reference":
-        from draftproof.reference import batch
-
-        return name, batch
-    raise ValueError(
-        complaint(
-            "backend",
-            "",
-            found=repr(name),
-            wanted=f"one of {', '.join(map(repr, ('auto', *BACKENDS)))}",
-            fix="leave it at 'auto'",
         )
-    )
+    if name == "auto":
+        name = usable[0]
+    if name not in usable:
+        found = f"{name!r}, which has no kernel for rule {rule!r}"
+        fix = "pass backend='auto'"
+        if name in kernels:
+            found = f"{name!r}, which this installation lacks ({native_import_error()})"
+            fix = (
+                "install a C++17 compiler and reinstall draftproof (it was installed without one), "
+                f"or {fix}"
+            )
+        wanted = f"one of {', '.join(map(repr, ('auto', *usable)))}"
+        raise BackendUnavailableError(complaint("backend", "", found=found, wanted=wanted, fix=fix))
+    return name, importlib.import_module(kernels[name])

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from draftproof.arrays import as_booleans, as_integers, as_probabilities
 from draftproof.errors import complaint
+from draftproof.state import GreedyBlockState
 from draftproof.types import IntArray, SparseProbs
 
 __all__ = ["Batch", "packed_batch", "padded_batch", "rows_batch"]
@@ -34,6 +35,7 @@ class Batch(NamedTuple):
         max_draft: K.
         target_argument: what the caller calls ``target_probs``.
         drafter_sparse_ids: lead + [W], ``sparse_ids`` as they were passed.
+        state: what earlier rounds have left to rules that keep a state.
     """
 
     draft_token_ids: IntArray
@@ -48,6 +50,7 @@ class Batch(NamedTuple):
     max_draft: int
     target_argument: str = "target_probs"
     drafter_sparse_ids: IntArray | None = None
+    state: GreedyBlockState | None = None
 
     @property
     def size(self) -> int:
@@ -63,6 +66,13 @@ class Batch(NamedTuple):
     def drafter_vocabulary(self) -> int:
         """How many ids ``drafter_token_ids`` may take."""
         return self.vocabulary if self.draft_to_target is None else len(self.draft_to_target)
+
+    @property
+    def least_draft(self) -> IntArray:
+        """How many drafts each row needs, [B]: its state speaks of that many positions."""
+        if self.state is None:
+            return np.zeros_like(self.num_draft)
+        return self.state.num_open if self.greedy is None else self.state.num_open * ~self.greedy
 
     def draft_index(self, rows: Any, positions: Any) -> tuple[Any, ...]:
         """Index of (row, position) into arrays of shape lead."""

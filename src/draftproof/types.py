@@ -22,10 +22,13 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from draftproof.state import GreedyBlockState
 
 __all__ = ["FloatArray", "IntArray", "RowStatus", "SparseProbs", "Trace", "VerifyResult"]
 
@@ -44,7 +47,7 @@ class RowStatus(enum.IntFlag):
     ZERO_RESIDUAL = 1
     """After a rejection p equalled q but for rounding; the last token was drawn from p."""
     LENGTH_OUT_OF_RANGE = 2
-    """``num_draft`` lies outside 0..K."""
+    """``num_draft`` lies outside 0..K, or below what the row's state needs."""
     TOKEN_OUT_OF_RANGE = 4
     """A drafted id within ``num_draft`` lies outside the vocabulary."""
     UNIFORM_OUT_OF_RANGE = 8
@@ -92,13 +95,14 @@ class Trace:
 
     Attributes:
         accept_mask: bool [B, K], which drafts were accepted.
-        ratios: float64 [B, K], p(x) / q(x) at the positions the rule tested, else NaN. Greedy
-            rows and ``exact-match`` compare tokens and have no ratios.
+        ratios: float64 [B, K], p(x) / q(x) at the positions the rule looked at, else NaN. Greedy
+            rows, ``exact-match`` and ``gumbel`` compare tokens and have no ratios.
         accept_uniforms: float64 [B, K], the uniforms of the accept tests; NaN where a row has no
-            draft and on greedy rows.
-        final_uniforms: float64 [B], the uniform of the last token; NaN on greedy rows.
+            draft, on greedy rows and for ``gumbel``.
+        final_uniforms: float64 [B], the uniform of the last token; NaN on greedy rows and for
+            ``gumbel``.
         residual_mass: float64 [B], the mass of max(0, p - q) at the rejected position of a
-            rejection rule, else NaN.
+            rejection rule, else NaN. ``block`` and ``greedy-block`` weigh p by their joint ratio.
         expected_acceptance: float64 [B], sum_x min(p, q) at that position, else NaN: it tells a
             bad draft from a bad verifier.
         is_bonus: bool [B], whether the last token is the bonus (else it is recovered).
@@ -128,6 +132,7 @@ class VerifyResult(_Emitted):
         status: int64 [B] of `RowStatus` bits, 0 where all is well.
         backend: which implementation ran: ``"native"``, ``"numpy"`` or ``"reference"``.
         trace: a `Trace` if it was asked for, else None.
+        state: what the next round has to be given, of a rule that keeps a state, else None.
 
     >>> import numpy as np
     >>> from draftproof import verify
@@ -141,6 +146,7 @@ class VerifyResult(_Emitted):
     status: IntArray
     backend: str
     trace: Trace | None
+    state: GreedyBlockState | None
 
     def __new__(
         cls,
@@ -150,6 +156,7 @@ class VerifyResult(_Emitted):
         status: IntArray,
         backend: str,
         trace: Trace | None = None,
+        state: GreedyBlockState | None = None,
     ) -> VerifyResult:
         """Bind the two tuple fields and the attributes beside them."""
         self = tuple.__new__(cls, (token_ids, num_emitted))
@@ -157,11 +164,12 @@ class VerifyResult(_Emitted):
         self.status = status
         self.backend = backend
         self.trace = trace
+        self.state = state
         return self
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """Let copies and pickles keep the attributes."""
-        return (*self, self.num_draft, self.status, self.backend, self.trace)
+        return (*self, self.num_draft, self.status, self.backend, self.trace, self.state)
 
     def _replace(self, **changes: Any) -> VerifyResult:
         """Return a copy with some fields or attributes changed."""

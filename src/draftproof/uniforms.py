@@ -13,6 +13,8 @@ from draftproof.batch import Batch
 from draftproof.errors import complaint
 from draftproof.foreign import dtype_name, read_array
 from draftproof.noise import Stream
+from draftproof.rules import RULES
+from draftproof.types import IntArray
 
 __all__ = ["draw_uniforms"]
 
@@ -29,7 +31,7 @@ def draw_uniforms(
     seeds: Any,
     positions: Any,
     counter: Counter,
-) -> tuple[Uniforms, Uniforms]:
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Return (accept, final): accept in the batch's layout ([B, K] or [N]), final [B].
 
     Exactly one of `rng`, `uniforms`, `seeds` is given.
@@ -39,7 +41,20 @@ def draw_uniforms(
     - Seeds give `draftproof.noise.uniform`: rejection rules key by the round, ``accept`` from
       (seed, position, `Stream.ACCEPT`, depth) and ``final`` from (seed, position, `Stream.FINAL`,
       0); exact match keys the draw at each absolute position t by (seed, t, `Stream.FINAL`, 0).
+    - `gumbel` needs noise for every token, which its kernel makes from (seed, t, `Stream.NOISE`):
+      it is handed (seeds, positions), checked, [B] each, and takes no other source.
     """
+    noise = RULES[rule].noise if rule in RULES else "round"  # as for every rule for trees
+    if noise == "keys" and seeds is None:
+        raise ValueError(
+            complaint(
+                "seeds",
+                "",
+                found=f"none of them, for rule {rule!r}",
+                wanted="seeds [B] with positions [B]: the drafter races on the same noise",
+                fix="pass seeds and positions, and draw the drafts with draftproof.sample_gumbel",
+            )
+        )
     if (rng is None) + (uniforms is None) + (seeds is None) != 2:
         sources = {"rng": rng, "uniforms": uniforms, "seeds": seeds}
         given = [name for name, source in sources.items() if source is not None]
@@ -63,7 +78,10 @@ def draw_uniforms(
             )
         )
     if seeds is not None:
-        return _from_seeds(batch, rule, seeds, positions, counter)
+        keys, starts = _keys(batch, noise, seeds, positions)
+        if noise == "keys":
+            return keys, starts
+        return _from_keys(batch, noise, keys, starts, counter)
     if uniforms is not None:
         return _from_caller(batch, uniforms)
     if not isinstance(rng, np.random.Generator):
@@ -76,20 +94,10 @@ def draw_uniforms(
                 fix="pass numpy.random.default_rng(seed)",
             )
         )
-    size = len(batch.num_draft)
-    accept = np.asarray(rng.random(batch.draft_token_ids.shape))
-    final = np.asarray(rng.random(size if batch.cu_num_draft is not None else (size, 1)))
-    if accept.shape != batch.draft_token_ids.shape or final.size != size:
-        raise ValueError(
-            complaint(
-                "rng",
-                "",
-                found=f"uniforms of shapes {list(accept.shape)} and {list(final.shape)}",
-                wanted="those that were asked for",
-                fix="let random(size) return an array of that size",
-            )
-        )
-    return accept, final.reshape(size)
+    size, lead = len(batch.num_draft), batch.draft_token_ids.shape
+    accept = _as_uniforms("rng", rng.random(lead), lead)
+    final = read_array("rng", rng.random(size if batch.cu_num_draft is not None else (size, 1)))
+    return accept, _as_uniforms("rng", final.reshape(-1), (size,))
 
 
 def _from_caller(batch: Batch, uniforms: Any) -> tuple[Uniforms, Uniforms]:
@@ -136,9 +144,9 @@ def _as_uniforms(name: str, value: Any, shape: tuple[int, ...]) -> Uniforms:
     return np.require(array, np.float64, ["C", "A"])
 
 
-def _from_seeds(
-    batch: Batch, rule: str, seeds: Any, positions: Any, counter: Counter
-) -> tuple[Uniforms, Uniforms]:
+def _keys(
+    batch: Batch, noise: str, seeds: Any, positions: Any
+) -> tuple[npt.NDArray[np.uint64], IntArray]:
     if positions is None:
         raise ValueError(
             complaint(
@@ -160,7 +168,7 @@ def _from_seeds(
         wanted="64 bits: an integer in 0..2**64 - 1, or a negative one as its two's complement",
         fix="pass each request's seed modulo 2**64",
     )
-    ahead = batch.max_draft if rule == "exact-match" else 0
+    ahead = 0 if noise == "round" else batch.max_draft
     starts = as_bounded_integers(
         "positions",
         positions,
@@ -171,6 +179,16 @@ def _from_seeds(
         wanted=f"an index >= 0 and below 2**63{f' - {ahead}' if ahead else ''}",
         fix="pass the index of the first token this call can emit",
     )
+    return keys, starts
+
+
+def _from_keys(
+    batch: Batch,
+    noise: str,
+    keys: npt.NDArray[np.uint64],
+    starts: IntArray,
+    counter: Counter,
+) -> tuple[Uniforms, Uniforms]:
     if batch.cu_num_draft is None:
         depths = np.arange(batch.max_draft)
         key, start = keys[:, None], starts[:, None]
@@ -178,7 +196,7 @@ def _from_seeds(
         rows = np.repeat(np.arange(batch.size), batch.num_draft)
         depths = np.arange(len(rows)) - batch.cu_num_draft[rows]
         key, start = keys[rows], starts[rows]
-    if rule == "exact-match":
+    if noise == "position":
         ends = starts + np.clip(batch.num_draft, 0, batch.max_draft)
         return (
             counter(key, start + depths, Stream.FINAL, 0),

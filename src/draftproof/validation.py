@@ -3,8 +3,8 @@
 ========== =====================================================================================
 Level      Judged
 ========== =====================================================================================
-"touched"  lengths and drafted ids; the numbers the rule needs: p and q at each draft up to the
-           first rejection, the uniforms read, and every number and the mass of the rows summed
+"touched"  lengths and drafted ids; what the rule reads, see `draftproof.touched`: single numbers
+           at the drafts, uniforms, and every number and the mass of the rows summed
 "full"     also every valid row of p and q, and that q(x) > 0 at each drafted token
 "off"      lengths and drafted ids; a row whose last draw has no positive finite mass still
            emits nothing
@@ -24,8 +24,9 @@ import numpy.typing as npt
 
 from draftproof.arrays import widen
 from draftproof.batch import Batch
-from draftproof.reference import chain
-from draftproof.reference.rows import draft_row, drafted_entry, target_rows
+from draftproof.reference.emission import emission
+from draftproof.reference.rows import drafted_entry
+from draftproof.touched import Part, Read, reads
 from draftproof.types import RowStatus
 
 __all__ = [
@@ -34,7 +35,6 @@ __all__ = [
     "VALIDATE",
     "Fault",
     "Side",
-    "emission",
     "entry_faults",
     "first_fault",
     "law_faults",
@@ -99,23 +99,6 @@ def mass_tolerance(dtype: np.dtype[Any], columns: int) -> float:
     return roundoff + (columns + 1024) * arithmetic + columns * smallest / 2
 
 
-def emission(
-    batch: Batch, rule: str, accept: npt.NDArray[Any], final: npt.NDArray[Any], row: int
-) -> chain.Emission:
-    """Run the reference on one row of a batch, whose length and ids are known to be in range."""
-    g = int(batch.num_draft[row])
-    drafts = [int(batch.draft_token_ids[batch.draft_index(row, i)]) for i in range(g)]
-    p_rows = target_rows(batch, row)
-    if batch.greedy is not None and batch.greedy[row]:
-        return chain.greedy(drafts, p_rows)
-    coins = [accept[batch.draft_index(row, i)] for i in range(g)]
-    with np.errstate(invalid="ignore", over="ignore"):
-        if rule == "exact-match":
-            return chain.exact_match(drafts, p_rows, coins, final[row])
-        q_rows = [draft_row(batch, row, i) for i in range(g)]
-        return chain.token(drafts, q_rows, p_rows, coins, final[row])
-
-
 def first_fault(
     batch: Batch,
     rule: str,
@@ -154,20 +137,21 @@ def _faults(
                 "check the logits and masks of this position",
             )
     elif validate != "off" or emitted.last_token is None:
-        reads = _exact_match_reads if rule == "exact-match" else _token_reads
-        yield from reads(batch, accept, final, row, emitted)
+        for read in reads(batch, rule, row, emitted.num_accepted):
+            yield from _read_faults(batch, accept, final, row, read)
 
 
 def _length_and_ids(batch: Batch, row: int) -> Iterator[Fault]:
-    g = int(batch.num_draft[row])
-    if not 0 <= g <= batch.max_draft:
+    g, least = int(batch.num_draft[row]), int(batch.least_draft[row])
+    if not least <= g <= batch.max_draft:
         yield Fault(
             RowStatus.LENGTH_OUT_OF_RANGE,
             "num_draft",
             f"row {row}",
             _spelled(g),
-            f"a length in 0..{batch.max_draft}",
-            "pass the number of drafts of each row",
+            f"a length in {least}..{batch.max_draft}",
+            "pass the number of drafts of each row"
+            + (", at least one for each position that its state holds open" if least else ""),
         )
         return
     for i in range(g):
@@ -200,41 +184,25 @@ def _every_number(batch: Batch, row: int) -> Iterator[Fault]:
                 )
 
 
-def _token_reads(
-    batch: Batch,
-    accept: npt.NDArray[Any],
-    final: npt.NDArray[Any],
-    row: int,
-    emitted: chain.Emission,
+def _read_faults(
+    batch: Batch, accept: npt.NDArray[Any], final: npt.NDArray[Any], row: int, read: Read
 ) -> Iterator[Fault]:
-    g, tau = int(batch.num_draft[row]), emitted.num_accepted
-    for i in range(min(tau + 1, g)):
-        at = batch.draft_index(row, i)
-        yield from uniform_fault(accept[at], f"[0] at row {row}, position {i}")
-        p = widen(batch.target_probs[batch.target_index(row, i)][batch.draft_token_ids[at]])
-        yield from entry_faults(TARGET, float(p), _place(batch, row, i))
-        yield from entry_faults(DRAFT, drafted_entry(batch, row, i), _place(batch, row, i))
-    yield from uniform_fault(final[row], f"[1] at row {row}")
-    yield from _row_faults(batch, TARGET, row, tau)
-    if tau < g and batch.draft_probs is not None:
-        yield from _row_faults(batch, DRAFT, row, tau)
-
-
-def _exact_match_reads(
-    batch: Batch,
-    accept: npt.NDArray[Any],
-    final: npt.NDArray[Any],
-    row: int,
-    emitted: chain.Emission,
-) -> Iterator[Fault]:
-    g = int(batch.num_draft[row])
-    for i in range(emitted.num_accepted + 1):
-        if i < g:
-            coin = accept[batch.draft_index(row, i)]
-            yield from uniform_fault(coin, f"[0] at row {row}, position {i}")
-        else:
+    position, at = read.position, batch.draft_index(row, read.position)
+    match read.part:
+        case Part.UNIFORM:
+            yield from uniform_fault(accept[at], f"[0] at row {row}, position {position}")
+        case Part.FINAL_UNIFORM:
             yield from uniform_fault(final[row], f"[1] at row {row}")
-        yield from _row_faults(batch, TARGET, row, i)
+        case Part.ENTRIES:
+            place, target_at = _place(batch, row, position), batch.target_index(row, position)
+            p = widen(batch.target_probs[target_at][batch.draft_token_ids[at]])
+            yield from entry_faults(TARGET, float(p), place)
+            yield from entry_faults(DRAFT, drafted_entry(batch, row, position), place)
+        case Part.TARGET_LAW:
+            yield from _row_faults(batch, TARGET, row, position)
+        case Part.DRAFT_LAW:
+            if batch.draft_probs is not None:
+                yield from _row_faults(batch, DRAFT, row, position)
 
 
 def _spelled(integer: int) -> object:

@@ -10,14 +10,19 @@ from draftproof.backends import load_backend
 from draftproof.batch import Batch, packed_batch, padded_batch, rows_batch
 from draftproof.errors import BadRowError, complaint
 from draftproof.kernels.argmax import match_argmax, refuse_bad_argmax
+from draftproof.lossy import explain
+from draftproof.rules import RULES
+from draftproof.state import GreedyBlockState
 from draftproof.trace import make_trace
+from draftproof.trees.rules import TREE_RULES
 from draftproof.types import IntArray, RowStatus, SparseProbs, VerifyResult
 from draftproof.uniforms import draw_uniforms
 from draftproof.validation import VALIDATE, first_fault
 
-__all__ = ["RULES", "sample_rows", "verify", "verify_greedy", "verify_packed"]
+__all__ = ["sample_rows", "verify", "verify_batch", "verify_greedy", "verify_packed"]
 
-RULES = ("token", "exact-match")
+PLAIN_RULES = ("token", "exact-match")
+"""Those whose native kernel has a short way in."""
 ON_BAD_ROW = ("raise", "status")
 
 
@@ -55,13 +60,17 @@ def verify(
 
         rule="exact-match": draw y_i ~ target_probs[b, i]; stop at the first y_i != x_i and emit it;
                             the bonus is y_g
+        rule="gumbel":      the same, y_i the winner of a race keyed by seed and position
+        rule="block":       w_i = min(1, w_{i-1} p_i(x_i) / q_i(x_i)), w_0 = 1; tau is the largest i
+                            that passes its test; last token ~ max(0, w_tau p - q) if tau < g
+        rule="greedy-block": the same without the cap on w, and with a state for the next round
 
     Args:
         draft_token_ids: [B, K] integers. What lies at or past ``num_draft[b]`` is never read.
         draft_probs: the law each token was really sampled from: [B, K, V] floats, or
             `SparseProbs` of shape [B, K, M], or None for a deterministic drafter (a point mass on
             its token: n-gram, prompt lookup, argmax). Rows at or past ``num_draft[b]`` are never
-            read. ``exact-match`` reads none.
+            read. ``exact-match`` and ``gumbel`` read none.
         target_probs: [B, K+1, V] floats: the target law at each draft position and, at position
             ``num_draft[b]``, the law after all the row's drafts. Later rows are never read.
         num_draft: [B] integers in 0..K; K if it is left out.
@@ -71,18 +80,22 @@ def verify(
         seeds: [B] integers, a 64-bit key for each request (negative ones are their two's
             complement), instead; needs ``positions``. See `draftproof.noise`.
         positions: [B] integers, the index in its text of the first token each row can emit.
-        rule: ``"token"`` (needs q) or ``"exact-match"`` (needs no q). Both are lossless.
+        rule: ``"token"``, ``"block"`` and ``"greedy-block"`` need q, ``"exact-match"`` and
+            ``"gumbel"`` do not; ``"gumbel"`` needs seeds. All are lossless. See `draftproof.RULES`.
         greedy: [B] booleans, rows at temperature 0: accept while the draft is the target's argmax
             and emit the argmax; ties to the lowest id, NaN never wins, no randomness is read.
         draft_to_target: [V_draft] integers, the target id of each of the drafter's ids. Drafted
             ids and the draft law's columns (or sparse ids) are then in the drafter's vocabulary;
             the tokens of the result are always the target's.
         allow_narrow_draft: let a dense draft law have fewer columns than V: absent ids have q = 0.
-        state: carried between rounds by rules that need it; neither rule here does.
+        state: for ``greedy-block`` the ``state`` of the result of each row's round before, None
+            where all texts begin. Each row needs at least ``state.num_open`` drafts, from the same
+            drafter: its law must depend on the text alone.
         validate: ``"touched"``, ``"full"`` or ``"off"``; see `draftproof.validation`.
         on_bad_row: ``"raise"``, or ``"status"``: a row that cannot be decided emits nothing, its
             ``status`` says why, and every other row is as if it were not there.
-        backend: ``"auto"``, ``"native"``, ``"numpy"`` or ``"reference"``.
+        backend: ``"auto"``, ``"native"``, ``"numpy"`` or ``"reference"``; of the rules the native
+            one has ``token`` and ``exact-match``.
         num_threads: the most that the native backend may use, by default the CPUs at hand. A
             small call uses fewer, since waking a thread would cost more than it saves.
         return_trace: fill ``result.trace``.
@@ -98,6 +111,7 @@ def verify(
 
     Uniforms consumed:
         One for each draft up to the first rejection, and one for the last token, of 53 bits.
+        ``block`` and ``greedy-block`` read them from the last draft down to the one kept.
         With ``rng`` all B*K + B are drawn whether or not they are read.
 
     Raises:
@@ -107,7 +121,8 @@ def verify(
 
     Source:
         token: Leviathan, Kalman and Matias, ICML 2023 (arXiv 2211.17192), algorithm 1; Chen et
-        al. 2023 (arXiv 2302.01318), algorithm 2.
+        al. 2023 (arXiv 2302.01318), algorithm 2. block, greedy-block: Sun et al., ICLR 2025 (arXiv
+        2403.10444). gumbel: Daliri, Musco and Suresh, 2024 (arXiv 2408.07978).
 
     >>> import numpy as np
     >>> q = np.array([[[0.7, 0.2, 0.1], [0.2, 0.6, 0.2]]])
@@ -121,7 +136,7 @@ def verify(
         and backend in ("auto", "native")
         and (uniforms is None and seeds is None and positions is None)
         and (greedy is None and draft_to_target is None and state is None and not return_trace)
-        and (rule in RULES and validate in VALIDATE and on_bad_row in ON_BAD_ROW)
+        and (rule in PLAIN_RULES and validate in VALIDATE and on_bad_row in ON_BAD_ROW)
         and (num_threads is None or _is_thread_count(num_threads))
     ):
         result = _verify_plain(
@@ -147,7 +162,7 @@ def verify(
         draft_to_target,
         allow_narrow_draft,
     )
-    return _verify(
+    return verify_batch(
         batch,
         rng,
         uniforms,
@@ -220,7 +235,7 @@ def verify_packed(
         draft_to_target=draft_to_target,
         allow_narrow_draft=allow_narrow_draft,
     )
-    return _verify(
+    return verify_batch(
         batch,
         rng,
         uniforms,
@@ -293,7 +308,7 @@ def verify_greedy(
         return VerifyResult(*match_argmax(ids, best, lengths), "numpy")
     everywhere = np.ones(len(ids), dtype=np.bool_)
     batch = padded_batch(ids, None, target_probs, num_draft, greedy=everywhere)
-    return _verify(
+    return verify_batch(
         batch,
         None,
         (np.zeros(ids.shape), np.zeros(len(ids))),
@@ -337,7 +352,7 @@ def sample_rows(
     """
     batch = rows_batch(dist)
     pair = None if uniforms is None else (np.zeros((batch.size, 0)), uniforms)
-    result = _verify(
+    result = verify_batch(
         batch,
         rng,
         pair,
@@ -383,7 +398,7 @@ def _verify_plain(
     return VerifyResult(token_ids, num_emitted, lengths, status, name)
 
 
-def _verify(
+def verify_batch(
     batch: Batch,
     rng: np.random.Generator | None,
     uniforms: tuple[npt.ArrayLike, npt.ArrayLike] | None,
@@ -398,29 +413,21 @@ def _verify(
     return_trace: bool = False,
 ) -> VerifyResult:
     """Check the options, draw the uniforms, run the backend, report the first bad row."""
-    if rule not in RULES:
-        raise _unknown_option("rule", rule, RULES)
+    if rule not in tuple(RULES):  # whatever it is
+        raise _unknown_rule(rule)
     if validate not in VALIDATE:
         raise _unknown_option("validate", validate, VALIDATE)
     if on_bad_row not in ON_BAD_ROW:
         raise _unknown_option("on_bad_row", on_bad_row, ON_BAD_ROW)
     if state is not None:
-        raise ValueError(
-            complaint(
-                "state",
-                "",
-                found=f"a {type(state).__name__}",
-                wanted=f"None: rule {rule!r} keeps no state between rounds",
-                fix="drop it",
-            )
-        )
+        batch = batch._replace(state=_checked_state(state, rule, batch.size))
     if num_threads is not None and not _is_thread_count(num_threads):
         raise _wrong_thread_count(num_threads)
-    backend, implementation = load_backend(backend)
+    backend, implementation = load_backend(backend, rule)
     accept, final = draw_uniforms(
         batch, rule, rng, uniforms, seeds, positions, implementation.uniform
     )
-    token_ids, num_emitted, status = implementation.verify_chain(
+    token_ids, num_emitted, status, *kept = implementation.verify_chain(
         batch, rule, accept, final, validate=validate, num_threads=num_threads
     )
     if on_bad_row == "raise" and np.count_nonzero(status):
@@ -431,7 +438,21 @@ def _verify(
     trace = None
     if return_trace:
         trace = make_trace(batch, rule, accept, final, num_emitted)
-    return VerifyResult(token_ids, num_emitted, batch.num_draft, status, backend, trace)
+    return VerifyResult(token_ids, num_emitted, batch.num_draft, status, backend, trace, *kept)
+
+
+def _checked_state(state: object, rule: str, size: int) -> GreedyBlockState:
+    wanted = f"None: rule {rule!r} keeps no state between rounds"
+    fix = "drop it"
+    if RULES[rule].keeps_state:
+        if isinstance(state, GreedyBlockState) and len(state) == size:
+            return state
+        wanted = f"the GreedyBlockState of {size} rows, or None where all texts begin"
+        fix = "pass result.state of the round before, or its take(rows) for other rows"
+    found = f"a {type(state).__name__}"
+    if isinstance(state, GreedyBlockState):
+        found += f" of {len(state)} rows"
+    raise ValueError(complaint("state", "", found=found, wanted=wanted, fix=fix))
 
 
 def _bad_row(
@@ -465,6 +486,20 @@ def _wrong_thread_count(value: object) -> ValueError:
             fix="leave it at None",
         )
     )
+
+
+def _unknown_rule(rule: object) -> ValueError:
+    """Refuse a lossy rule with the reason, and show the way from here to a rule for trees."""
+    reason = explain(rule)
+    if reason is None and rule in tuple(TREE_RULES):
+        reason = complaint(
+            "rule",
+            "",
+            found=f"{rule!r}, a rule for trees",
+            wanted=f"a rule for chains, one of {', '.join(map(repr, RULES))}",
+            fix="pass a draftproof.DraftTree to draftproof.verify_tree",
+        )
+    return _unknown_option("rule", rule, tuple(RULES)) if reason is None else ValueError(reason)
 
 
 def _unknown_option(name: str, value: object, options: tuple[str, ...]) -> ValueError:

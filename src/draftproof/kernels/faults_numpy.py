@@ -30,7 +30,7 @@ def length_and_id_status(batch: Batch) -> IntArray:
     """Judge each row's length and its valid ids, [B]."""
     lengths, longest = batch.num_draft, batch.max_draft
     status = np.zeros(batch.size, dtype=np.int64)
-    status[(lengths < 0) | (lengths > longest)] = RowStatus.LENGTH_OUT_OF_RANGE
+    status[(lengths < batch.least_draft) | (lengths > longest)] = RowStatus.LENGTH_OUT_OF_RANGE
     rows, positions = np.nonzero((np.arange(longest) < lengths[:, None]) & (status == 0)[:, None])
     ids = batch.drafter_token_ids[batch.draft_index(rows, positions)]
     status[rows[(ids < 0) | (ids >= batch.drafter_vocabulary)]] = RowStatus.TOKEN_OUT_OF_RANGE

@@ -24,6 +24,7 @@ __all__ = [
     "Discount",
     "State",
     "advance",
+    "along",
     "discounted",
     "greedy_block",
     "joint_residual",
@@ -87,6 +88,20 @@ def joint_residual(r: Any, p: Row, q: Row) -> Row:
     return residual(p, q / r) if r >= 1 else residual(r * p, q)
 
 
+def along(
+    drafts: Sequence[int], q_rows: Sequence[Row], p_rows: Sequence[Row], state: State
+) -> tuple[list[Row], list[Any], list[State]]:
+    """Return, along the drafts, the target's discounted rows, r_0..r_g, and the g + 1 states."""
+    rows: list[Row] = []
+    r: list[Any] = [1]
+    states = [state]
+    for i, x in enumerate(drafts):
+        rows.append(target_row(states[i], q_rows[i], p_rows[i]))
+        r.append(ratio_after(r[i], rows[i][x], q_rows[i][x]))
+        states.append(advance(states[i], x, q_rows[i], p_rows[i]))
+    return rows, r, states
+
+
 def greedy_block(
     drafts: Sequence[int],
     q_rows: Sequence[Row],
@@ -117,11 +132,8 @@ def greedy_block(
         final: the uniform of the last token.
         state: what `state_after` returned for the round before.
     """
-    g, r, rows = len(drafts), [1], []
-    for i, x in enumerate(drafts):
-        rows.append(target_row(state, q_rows[i], p_rows[i]))
-        state = advance(state, x, q_rows[i], p_rows[i])
-        r.append(ratio_after(r[i], rows[i][x], q_rows[i][x]))
+    g = len(drafts)
+    rows, r, _ = along(drafts, q_rows, p_rows, state)
     if g == 0 or accept[g - 1] < r[g]:
         return Emission(g, inverse_cdf(p_rows[g], final))
     tau = g - 1
@@ -147,11 +159,7 @@ def state_after(
     g, tau, y = len(drafts), emission.num_accepted, emission.last_token
     if tau == g or y is None:
         return ()
-    r: Any = 1
-    for i, x in enumerate(drafts[:tau]):
-        r = ratio_after(r, target_row(state, q_rows[i], p_rows[i])[x], q_rows[i][x])
-        state = advance(state, x, q_rows[i], p_rows[i])
-    p = target_row(state, q_rows[tau], p_rows[tau])
-    state = advance(state, y, q_rows[tau], p_rows[tau])
-    new = Discount(g - tau - 1, q_rows[tau][y] / (r * p[y]))
-    return (*state, new) if new.remaining else state
+    rows, r, states = along(drafts[: tau + 1], q_rows, p_rows, state)
+    new = Discount(g - tau - 1, q_rows[tau][y] / (r[tau] * rows[tau][y]))
+    moved = advance(states[tau], y, q_rows[tau], p_rows[tau])
+    return (*moved, new) if new.remaining else moved
