@@ -5,6 +5,7 @@ import pytest
 
 from draftproof.proof import WORLDS
 from draftproof.proof.controls import CONTROLS, correct
+from draftproof.proof.exact import bisection
 from draftproof.proof.exact.bisection import ONE, bisected_law, find_thresholds, impossible_measure
 from draftproof.proof.exact.exact_law import BOUNDARY, oracle_law
 from draftproof.proof.exact.generator import NotDrivable
@@ -133,6 +134,48 @@ def test_exceptions_are_measured():
     run = bisected_law(Replay(subject, L4, 0))
     assert run.boundary == impossible_measure(run, L4) == Fraction(1, 2**20)
     assert run.law.total_variation(L4.target_law(1)) == Fraction(1, 2**20)
+
+
+def test_known_thresholds_save_calls_and_change_nothing():
+    known: set[int] = set()
+    first = bisected_law(Replay(as_subject(correct), L357, 1), known)
+    assert known
+    again = bisected_law(Replay(as_subject(correct), L357, 1), known)
+    assert again.law == first.law
+    assert again.paths < first.paths / 2
+
+
+def test_a_fault_that_no_look_at_its_cell_has_met_is_met_by_random_texts(monkeypatch):
+    monkeypatch.setattr(bisection, "RANDOM_POINTS", 0)
+
+    def corner(draft, q, p, num_draft, rng):
+        """Emits a 3 in a box of uniforms that holds neither a cell's middle nor a face's."""
+        u, v = rng.random((len(p), 1)), rng.random((len(p), 1))
+        token = (np.cumsum(p[:, 0], axis=1) <= u).sum(axis=1)
+        wrong = ((u > 0.02) & (u < 0.15) & (v > 0.1) & (v < 0.3))[:, 0]
+        return np.where(wrong, 3, token)[:, None], np.ones(len(p), dtype=int)
+
+    distance = law(corner, L4, 0).law.total_variation(L4.target_law(1))
+    assert float(distance) == pytest.approx(0.13 * 0.2)
+
+
+def test_a_subject_of_single_rows_is_cut_along_what_it_asks_for():
+    def single(draft, q, p, rng):
+        """Draws its last uniform only where it needs one, as a float."""
+        for i, x in enumerate(draft):
+            if float(rng.random()) * q[i, x] >= p[i, x]:
+                weights = np.maximum(p[i] - q[i], 0)
+                break
+        else:
+            i, weights = len(draft), p[len(draft)]
+        last = (np.cumsum(weights) <= float(rng.random()) * weights.sum()).sum()
+        return [*draft[:i].tolist(), int(last)]
+
+    replay = Replay(as_subject(single, "single"), L4, 2)
+    assert not replay.one_by_one
+    run = bisected_law(replay)
+    assert run.law == L4.target_law(3)
+    assert run.emitted == Fraction(21, 16) + 1
 
 
 def test_decisions_on_two_uniforms_at_once_are_refused():

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from draftproof.proof.exact.exact_law import sampled_rows
 from draftproof.proof.exact.generator import DrivenGenerator, NotDrivable, Shape
 from draftproof.proof.subjects.emission import ContractBroken
-from draftproof.proof.subjects.subject import Subject
+from draftproof.proof.subjects.subject import Contract, Subject
 from draftproof.proof.worlds.law import Text
 from draftproof.proof.worlds.world import World
 
@@ -30,6 +30,8 @@ BROKEN = -1
 """The code of a lane whose call raises or breaks the contract."""
 DRY_LANES = 97
 """An odd number, unlike any K or V of a world: the axis that equals it is the batch."""
+FEWEST_LANES = 11
+"""As unlike, and enough to tell the axis once the shapes are known."""
 LANES = 16_384
 LONGEST_SCRIPT = 64
 
@@ -72,6 +74,34 @@ class ReplayGenerator(DrivenGenerator):
         return np.asarray(np.floor(np.ldexp(uniforms, 24)) / 2**24, dtype=np.float32)
 
 
+class RowsOfScript(DrivenGenerator):
+    """What a subject of the contract ``single`` is given: a generator for each row of the script.
+
+    Attributes:
+        requests: none: each row may ask for what it likes.
+        columns: the most that a row has consumed.
+    """
+
+    def __init__(self, script: Floats) -> None:
+        super().__init__()
+        self.requests: list[Shape] = []
+        self._script = script
+        self._rows: list[ReplayGenerator] = []
+
+    def of_row(self, b: int) -> ReplayGenerator:
+        """Return the generator of row b, see `Subject.verify`."""
+        self._rows.append(ReplayGenerator(self._script[b : b + 1]))
+        return self._rows[-1]
+
+    def refused(self) -> str | None:
+        """Why a row's uniforms were of no use, or None."""
+        return next((row.refusal for row in self._rows if row.refusal is not None), None)
+
+    @property
+    def columns(self) -> int:
+        return max((row.columns for row in self._rows), default=0)
+
+
 class Replay:
     """A subject in a world, as a function of a chain of drafts and of its uniforms.
 
@@ -107,6 +137,9 @@ class Replay:
         self._q = np.stack([q for q, _ in laws])
         self._p = np.stack([p for _, p in laws])
         self._subject = subject
+        by_rows = subject.contract is Contract.SINGLE
+        self._generator = RowsOfScript if by_rows else ReplayGenerator
+        self._fewest = 1 if by_rows else FEWEST_LANES
         self._requests: list[Shape] | None = None
         rng = np.random.default_rng(DRY_LANES)
         scripts = rng.random((2, DRY_LANES, LONGEST_SCRIPT))
@@ -188,7 +221,7 @@ class Replay:
     def _lanes(self, which: Ints, uniforms: Floats) -> Ints:
         """Run lanes in one call; if it fails, find the lanes at fault by halving."""
         n = len(which)
-        filled = np.resize(np.arange(n), max(n, DRY_LANES))
+        filled = np.resize(np.arange(n), max(n, self._fewest))
         try:
             codes, generator = self._call(which[filled], uniforms[filled])
         except NotDrivable:
@@ -202,8 +235,8 @@ class Replay:
             raise NotDrivable("The subject asks for uniforms in shapes that depend on the drafts.")
         return codes[:n]
 
-    def _call(self, which: Ints, uniforms: Floats) -> tuple[Ints, ReplayGenerator]:
-        generator = ReplayGenerator(uniforms)
+    def _call(self, which: Ints, uniforms: Floats) -> tuple[Ints, ReplayGenerator | RowsOfScript]:
+        generator = self._generator(uniforms)
         self.calls += 1
         with np.errstate(all="ignore"):
             out, _ = self._subject.verify(
@@ -213,7 +246,10 @@ class Replay:
                 np.full(len(which), self.num_draft),
                 generator,
             )
-        if generator.refusal is not None:
-            raise NotDrivable(f"The subject asks for {generator.refusal}.")
+        refusal = generator.refusal
+        if isinstance(generator, RowsOfScript):
+            refusal = generator.refused()
+        if refusal is not None:
+            raise NotDrivable(f"The subject asks for {refusal}.")
         base = (self.world.vocabulary + 1) ** np.arange(self.max_draft + 1)
         return (out + 1) @ base, generator

@@ -78,10 +78,14 @@ def read_row(result: object, b: int, g: int, V: int) -> list[int]:
     Raises:
         ContractBroken: not a flat sequence of 1..g+1 integers in 0..V-1.
     """
-    try:
-        tokens: list[int] = _integers("the list of tokens", result, None).tolist()
-    except ContractBroken as broken:
-        raise ContractBroken(f"row {b}: {broken.reason}", row=b) from None
+    tokens: list[int]
+    if type(result) is list and all(type(token) is int for token in result):
+        tokens = list(result)
+    else:
+        try:
+            tokens = _integers("the list of tokens", result, None).tolist()
+        except ContractBroken as broken:
+            raise ContractBroken(f"row {b}: {broken.reason}", row=b) from None
     if not 1 <= len(tokens) <= g + 1:
         raise ContractBroken(
             f"row {b}: returned {len(tokens)} tokens; wanted 1..{g + 1}, for it has {g} drafts",

@@ -65,7 +65,8 @@ class Subject:
             q: [B, K, V] floats.
             p: [B, K+1, V] floats.
             num_draft: [B] integers in 0..K.
-            rng: a NumPy Generator, or what stands in for one.
+            rng: a NumPy Generator, or what stands in for one; for ``single`` it may have a method
+                ``of_row(b)`` that gives each row a generator of its own.
 
         Returns:
             Fresh int64 arrays: out [B, K+1], padded with -1, and n_out [B].
@@ -97,9 +98,10 @@ class Subject:
         given = {"draft": draft, "q": q, "p": p}
         copies = {name: np.array(value) for name, value in given.items()}
         x, q_rows, p_rows = copies.values()
+        of_row = getattr(rng, "of_row", lambda b: rng)
         try:
             for b, g in enumerate(num_draft.tolist()):
-                result = self._call((x[b, :g], q_rows[b, :g], p_rows[b, : g + 1], rng))
+                result = self._call((x[b, :g], q_rows[b, :g], p_rows[b, : g + 1], of_row(b)))
                 tokens = read_row(result, b, g, p.shape[-1])
                 n_out[b] = len(tokens)
                 out[b, : len(tokens)] = tokens
