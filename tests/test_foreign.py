@@ -254,3 +254,47 @@ def test_a_list_of_rows_keeps_their_dtype(dtype):
 def test_an_array_is_handed_on_as_it_is():
     assert read_array("dist", P) is P
     assert np.shares_memory(read_array("dist", P.view(Subclass)), P)
+
+
+class Odd(np.random.Generator):
+    """Hands out what it pleases."""
+
+    def __init__(self, answer):
+        super().__init__(np.random.PCG64(0))
+        self.answer = answer
+
+    def random(self, size=None, *_arguments, **_keywords):
+        return self.answer(size)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda size: None, "found dtype object"),
+        (lambda size: np.full(size, "0.5"), "found dtype <U3"),
+        (lambda size: np.full(size, "x", object), "found dtype object"),
+        (lambda size: np.zeros(size, complex), "found dtype complex128"),
+        (lambda size: np.ma.masked_all(size), "found a masked array"),
+        (lambda size: np.zeros(7), r"found shape \[7\]; wanted shape \[3"),
+        (lambda size: [[0.0], [0.0, 0.5]], "found length 2"),
+    ],
+)
+@pytest.mark.parametrize("greedy", [None, [False] * B])
+def test_a_generator_that_hands_out_no_uniforms_is_refused(backend, answer, message, greedy):
+    with pytest.raises((TypeError, ValueError), match=f"^rng.*{message}"):
+        verify(IDS, Q, P, None, Odd(answer), backend=backend, greedy=greedy)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda size: np.full(size, 0.5).tolist(),
+        lambda size: np.full(size, 0.5, np.float32),
+        lambda size: np.full(size, 0.5, ">f8"),
+        lambda size: np.broadcast_to(0.5, size),
+    ],
+)
+def test_a_generators_uniforms_may_come_in_any_form(backend, answer):
+    expected = verify(IDS, Q, P, uniforms=(np.full((B, K), 0.5), [0.5] * B), backend=backend)
+    result = verify(IDS, Q, P, None, Odd(answer), backend=backend)
+    np.testing.assert_array_equal(result.token_ids, expected.token_ids)
