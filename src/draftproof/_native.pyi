@@ -1,18 +1,26 @@
 """The compiled kernels; see ``kernels/csrc/binding.cpp``. Arrays are trusted, never copied."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy.typing as npt
+from numpy.random import Generator
 
 Array = npt.NDArray[Any]
 
-def plain_shape(
-    draft_token_ids: Array,
-    draft_probs: Array | None,
-    target_probs: Array,
-    num_draft: Array | None,
+def verify_plain(
+    draft_token_ids: Any,
+    draft_probs: Any,
+    target_probs: Any,
+    num_draft: Any,
+    rng: Generator,
+    exact_match: bool,
+    validate: int,
+    mass_tolerance: Callable[[Any, int], float],
+    most_threads: int | None,
+    available_threads: Callable[[], int],
     /,
-) -> tuple[int, int, int] | None: ...
+) -> tuple[Array, Array, Array, Array, Array, int] | None: ...
 def verify_chain(
     draft_token_ids: Array,
     drafter_token_ids: Array,
@@ -31,7 +39,8 @@ def verify_chain(
     validate: int,
     target_tolerance: float,
     draft_tolerance: float,
-    num_threads: int,
+    most_threads: int | None,
+    available_threads: Callable[[], int],
     token_ids: Array,
     num_emitted: Array,
     status: Array,

@@ -390,11 +390,13 @@ def _verify_plain(
     )
     if plain is None:
         return None
-    token_ids, num_emitted, lengths, status, accept, final, bits = plain
+    token_ids, num_emitted, lengths, status, uniforms, bits = plain
     if bits > RowStatus.ZERO_RESIDUAL and on_bad_row == "raise":
         batch = padded_batch(draft_token_ids, draft_probs, target_probs, num_draft)
+        accept, final = np.split(uniforms, [batch.size * batch.max_draft])
         row = int(np.argmax(status > RowStatus.ZERO_RESIDUAL))
-        raise _bad_row(batch, rule, accept, final[:, 0], row, int(status[row]), validate)
+        accept = accept.reshape(batch.size, batch.max_draft)
+        raise _bad_row(batch, rule, accept, final, row, int(status[row]), validate)
     return VerifyResult(token_ids, num_emitted, lengths, status, name)
 
 

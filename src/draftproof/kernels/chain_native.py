@@ -10,7 +10,7 @@ import numpy.typing as npt
 from draftproof import _native
 from draftproof.batch import Batch
 from draftproof.kernels.noise_native import uniform
-from draftproof.kernels.threads import threads_for
+from draftproof.kernels.threads import available_threads
 from draftproof.types import IntArray
 from draftproof.validation import VALIDATE, mass_tolerance
 
@@ -18,15 +18,15 @@ __all__ = ["Plain", "uniform", "verify_chain", "verify_plain"]
 
 
 class Plain(NamedTuple):
-    """What a plain call emits, the uniforms it drew, and the status bits of all rows together."""
+    """What a plain call emits; its uniforms, accept [B * K] and then final [B], in one array."""
 
     token_ids: IntArray
     num_emitted: IntArray
     num_draft: IntArray
     status: IntArray
-    accept: npt.NDArray[np.float64]
-    final: npt.NDArray[np.float64]
+    uniforms: npt.NDArray[np.float64]
     bits: int
+    """The status bits of all rows together."""
 
 
 def verify_chain(
@@ -50,7 +50,13 @@ def verify_chain(
         if batch.draft_probs is not None and batch.sparse_ids is None:
             column_of = np.full(vocabulary, -1, dtype=np.int32)
             column_of[batch.draft_to_target] = np.arange(drafter_vocabulary)
-    token_ids, num_emitted, status, _ = _run(
+    size = len(batch.num_draft)
+    token_ids = np.empty((size, batch.max_draft + 1), dtype=np.int64)
+    num_emitted, status = np.empty((2, size), dtype=np.int64)
+    draft_tolerance = 0.0
+    if batch.draft_probs is not None:
+        draft_tolerance = mass_tolerance(batch.draft_probs.dtype, batch.draft_probs.shape[-1])
+    _native.verify_chain(
         batch.draft_token_ids,
         batch.drafter_token_ids,
         batch.draft_probs,
@@ -64,9 +70,15 @@ def verify_chain(
         np.ascontiguousarray(final, np.float64),
         batch.max_draft,
         drafter_vocabulary,
-        rule,
-        validate,
+        rule == "exact-match",
+        VALIDATE.index(validate),
+        mass_tolerance(batch.target_probs.dtype, vocabulary),
+        draft_tolerance,
         num_threads,
+        available_threads,
+        token_ids,
+        num_emitted,
+        status,
     )
     return token_ids, num_emitted, status
 
@@ -84,95 +96,18 @@ def verify_plain(
     """Verify the padded layout as engines mostly pass it, with little ado.
 
     Returns:
-        None, with `rng` as it was, unless the arguments are arrays that need neither conversion
-        nor a closer look.
+        A `Plain` in all but its type, or None, with `rng` as it was, unless the arguments are
+        arrays that need neither conversion nor a closer look.
     """
-    for array in (draft_token_ids, target_probs):
-        if type(array) is not np.ndarray:
-            return None
-    for array in (draft_probs, num_draft):
-        if array is not None and type(array) is not np.ndarray:
-            return None
-    try:
-        shape = _native.plain_shape(draft_token_ids, draft_probs, target_probs, num_draft)
-    except (ValueError, BufferError):  # a dtype that has no buffer
-        return None
-    if shape is None:
-        return None
-    size, longest, vocabulary = shape
-    accept, final = rng.random((size, longest)), rng.random((size, 1))
-    if num_draft is None:
-        num_draft = np.empty(size, dtype=np.int64)
-        num_draft.fill(longest)
-    else:
-        num_draft = num_draft.copy()  # the result keeps it
-    token_ids, num_emitted, status, bits = _run(
-        draft_token_ids,
+    return _native.verify_plain(
         draft_token_ids,
         draft_probs,
-        None,
-        None,
         target_probs,
         num_draft,
-        None,
-        None,
-        accept,
-        final,
-        longest,
-        vocabulary,
-        rule,
-        validate,
-        num_threads,
-    )
-    return Plain(token_ids, num_emitted, num_draft, status, accept, final, bits)
-
-
-def _run(
-    draft_token_ids: IntArray,
-    drafter_token_ids: IntArray,
-    draft_probs: npt.NDArray[Any] | None,
-    sparse_ids: IntArray | None,
-    column_of: npt.NDArray[np.int32] | None,
-    target_probs: npt.NDArray[Any],
-    num_draft: IntArray,
-    cu_num_draft: IntArray | None,
-    greedy: npt.NDArray[np.bool_] | None,
-    accept: npt.NDArray[np.float64],
-    final: npt.NDArray[np.float64],
-    max_draft: int,
-    drafter_vocabulary: int,
-    rule: str,
-    validate: str,
-    num_threads: int | None,
-) -> tuple[IntArray, IntArray, IntArray, int]:
-    """Allocate the result, call the kernel, and return the status bits of all rows together too."""
-    size, vocabulary = len(num_draft), target_probs.shape[-1]
-    token_ids = np.empty((size, max_draft + 1), dtype=np.int64)
-    num_emitted, status = np.empty((2, size), dtype=np.int64)
-    draft_tolerance = 0.0
-    if draft_probs is not None:
-        draft_tolerance = mass_tolerance(draft_probs.dtype, draft_probs.shape[-1])
-    bits = _native.verify_chain(
-        draft_token_ids,
-        drafter_token_ids,
-        draft_probs,
-        sparse_ids,
-        column_of,
-        target_probs,
-        num_draft,
-        cu_num_draft,
-        greedy,
-        accept,
-        final,
-        max_draft,
-        drafter_vocabulary,
+        rng,
         rule == "exact-match",
         VALIDATE.index(validate),
-        mass_tolerance(target_probs.dtype, vocabulary),
-        draft_tolerance,
-        threads_for(size, vocabulary * target_probs.itemsize, num_threads),
-        token_ids,
-        num_emitted,
-        status,
+        mass_tolerance,
+        num_threads,
+        available_threads,
     )
-    return token_ids, num_emitted, status, bits

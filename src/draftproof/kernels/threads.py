@@ -1,4 +1,4 @@
-"""How many threads this process may use, and how many a call is worth."""
+"""How many threads this process may use."""
 
 from __future__ import annotations
 
@@ -6,12 +6,7 @@ import functools
 import os
 from pathlib import Path
 
-__all__ = ["available_threads", "threads_for"]
-
-_BYTES_PER_THREAD = 1 << 22
-"""Below this a thread costs about as much to wake as it saves."""
-_BYTES_PER_ROW = 512
-"""What a row costs beside the bytes of its vocabulary, in bytes that could be read meanwhile."""
+__all__ = ["available_threads"]
 
 
 def available_threads() -> int:
@@ -24,20 +19,6 @@ def available_threads() -> int:
     if omp.isascii() and omp.isdecimal() and len(omp) < 10 and int(omp) > 0:
         limit = min(limit, int(omp))
     return max(1, limit)
-
-
-def threads_for(rows: int, row_bytes: int, most: int | None = None) -> int:
-    """Return the threads worth waking for a call with so many rows of so many bytes.
-
-    Args:
-        rows: B.
-        row_bytes: of a target row.
-        most: the caller's limit; `available_threads` if there is none.
-    """
-    worthwhile = rows * (row_bytes + _BYTES_PER_ROW) // _BYTES_PER_THREAD
-    if worthwhile < 2:
-        return 1
-    return min(available_threads() if most is None else most, worthwhile)
 
 
 def _affinity() -> int:

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "chain.hpp"
+#include "numpy_arrays.hpp"
 #include "philox.hpp"
 #include "row_sums.hpp"
 #include "thread_pool.hpp"
@@ -23,67 +24,6 @@ namespace nb = nanobind;
 using namespace draftproof;
 
 namespace {
-
-// An array held for the duration of a call.
-class Buffer {
-   public:
-    explicit Buffer(nb::handle array, int flags = PyBUF_STRIDED_RO | PyBUF_FORMAT) {
-        if (PyObject_GetBuffer(array.ptr(), &view_, flags) != 0) throw nb::python_error();
-    }
-    ~Buffer() { PyBuffer_Release(&view_); }
-    Buffer(const Buffer&) = delete;
-    Buffer& operator=(const Buffer&) = delete;
-
-    template <typename T>
-    T* as() const {
-        return static_cast<T*>(view_.buf);
-    }
-    const char* data() const { return static_cast<const char*>(view_.buf); }
-    std::int64_t size(int axis) const { return view_.shape[axis]; }
-    std::int64_t stride(int axis) const { return view_.strides[axis]; }
-    int rank() const { return view_.ndim; }
-
-    Dtype dtype() const {
-        switch (view_.format[std::strlen(view_.format) - 1]) {  // behind a mark of alignment
-            case 'd': return Dtype::float64;
-            case 'f': return Dtype::float32;
-            case 'e': return Dtype::float16;
-            default: return Dtype::bfloat16;  // uint16 words
-        }
-    }
-
-    // Native float64, float32 or float16: one letter, without a mark of alignment or byte order.
-    bool is_float() const {
-        return view_.format[1] == '\0' && std::strchr("dfe", view_.format[0]) != nullptr;
-    }
-    bool is_row_of_int64(int rank) const {
-        return view_.ndim == rank && view_.itemsize == 8 && view_.format[1] == '\0' &&
-               std::strchr("lq", view_.format[0]) != nullptr &&
-               PyBuffer_IsContiguous(&view_, 'C');
-    }
-
-    // The rows of [B, R, W] or, packed, of [N, W].
-    RowTable table() const {
-        const int last = rank() - 1;
-        return {data(),       last == 2 ? stride(0) : 0, stride(last - 1),
-                stride(last), size(last),                dtype()};
-    }
-
-   private:
-    Py_buffer view_;
-};
-
-std::optional<Buffer> optional_buffer(nb::handle array) {
-    if (array.is_none()) return std::nullopt;
-    return std::optional<Buffer>(std::in_place, array);
-}
-
-template <typename T>
-const T* data_or_null(const std::optional<Buffer>& buffer) {
-    return buffer ? buffer->as<const T>() : nullptr;
-}
-
-constexpr int kWritable = PyBUF_STRIDED | PyBUF_FORMAT;
 
 // The default rounding and no flushing of denormals, whatever the calling thread uses: a pool's
 // thread and its caller must agree.
@@ -104,79 +44,33 @@ Scratch& thread_scratch() {
     return scratch;
 }
 
-// (B, K, V) if the arrays are as the kernel reads them, so that no check or conversion is left to do;
-// else None, and draftproof.batch looks closer.
-nb::object plain_shape(nb::handle draft_token_ids, nb::handle draft_probs, nb::handle target_probs,
-                       nb::handle num_draft) {
-    const Buffer ids(draft_token_ids), target(target_probs);
-    const auto draft = optional_buffer(draft_probs), lengths = optional_buffer(num_draft);
-    const auto is_law = [](const Buffer& law, std::int64_t size, std::int64_t rows) {
-        return law.rank() == 3 && law.is_float() && law.size(0) == size && law.size(1) == rows;
-    };
-    if (!ids.is_row_of_int64(2)) return nb::none();
-    const std::int64_t size = ids.size(0), longest = ids.size(1);
-    if (!is_law(target, size, longest + 1) || target.size(2) < 1) return nb::none();
-    if (draft && !(is_law(*draft, size, longest) && draft->size(2) == target.size(2))) {
-        return nb::none();
-    }
-    if (lengths && !(lengths->is_row_of_int64(1) && lengths->size(0) == size)) return nb::none();
-    return nb::make_tuple(size, longest, target.size(2));
+Side target_side(double tolerance) {
+    return {status::target_not_finite, status::target_negative, status::target_mass, tolerance};
+}
+Side draft_side(double tolerance) {
+    return {status::draft_not_finite, status::draft_negative, status::draft_mass, tolerance};
 }
 
-// target_tolerance, draft_tolerance: how far from 1 a row's mass may lie.
-// token_ids, num_emitted, status: written. Returns the bits of all rows together.
-std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_ids, nb::handle draft_probs,
-                  nb::handle sparse_ids, nb::handle column_of, nb::handle target_probs,
-                  nb::handle num_draft, nb::handle cu_num_draft, nb::handle greedy,
-                  nb::handle accept, nb::handle final, std::int64_t max_draft,
-                  std::int64_t drafter_vocabulary, bool exact_match, int validate,
-                  double target_tolerance, double draft_tolerance, int num_threads,
-                  nb::handle token_ids, nb::handle num_emitted, nb::handle status_bits) {
-    const Buffer ids(draft_token_ids), own_ids(drafter_token_ids), target(target_probs),
-        lengths(num_draft), accept_uniforms(accept), final_uniforms(final);
-    const auto draft = optional_buffer(draft_probs), sparse = optional_buffer(sparse_ids),
-               columns = optional_buffer(column_of), offsets = optional_buffer(cu_num_draft),
-               greedy_rows = optional_buffer(greedy);
-    const Buffer out_tokens(token_ids, kWritable), out_emitted(num_emitted, kWritable),
-        out_status(status_bits, kWritable);
+// As many threads as are worth waking, and no more than `most` or, if that is None, than there are.
+// To wake one costs about as much as a few megabytes; a row costs some bytes beside its own.
+int num_threads(const Call& call, nb::handle most, nb::handle available) {
+    constexpr std::int64_t kBytesPerThread = 1 << 22, kBytesPerRow = 512;
+    const std::int64_t row_bytes = call.vocabulary * itemsize(call.target.dtype) + kBytesPerRow;
+    const std::int64_t worthwhile = call.size * row_bytes / kBytesPerThread;
+    if (worthwhile < 2) return 1;
+    const nb::object limit = most.is_none() ? available() : nb::borrow(most);
+    return static_cast<int>(std::min<std::int64_t>(nb::cast<std::int64_t>(limit), worthwhile));
+}
 
-    Call call{};
-    call.rule = exact_match ? Rule::exact_match : Rule::token;
-    call.validate = static_cast<Validate>(validate);
-    call.target_side = {status::target_not_finite, status::target_negative, status::target_mass,
-                        target_tolerance};
-    call.draft_side = {status::draft_not_finite, status::draft_negative, status::draft_mass,
-                       draft_tolerance};
-    call.size = lengths.size(0);
-    call.max_draft = max_draft;
-    call.vocabulary = target.size(target.rank() - 1);
-    call.drafter_vocabulary = drafter_vocabulary;
-    call.num_draft = lengths.as<const std::int64_t>();
-    call.cu_num_draft = data_or_null<std::int64_t>(offsets);
-    call.draft_token_ids = ids.as<const std::int64_t>();
-    call.drafter_token_ids = own_ids.as<const std::int64_t>();
-    call.target = target.table();
-    call.draft_kind = !draft    ? DraftLaw::Kind::point_mass
-                      : sparse  ? DraftLaw::Kind::sparse
-                      : columns ? DraftLaw::Kind::mapped
-                                : DraftLaw::Kind::dense;
-    if (draft) call.draft = draft->table();
-    call.sparse_ids = data_or_null<std::int64_t>(sparse);
-    call.column_of = data_or_null<std::int32_t>(columns);
-    call.accept = accept_uniforms.as<const double>();
-    call.final = final_uniforms.as<const double>();
-    call.greedy = data_or_null<bool>(greedy_rows);
-    call.token_ids = out_tokens.as<std::int64_t>();
-    call.num_emitted = out_emitted.as<std::int64_t>();
-    call.status = out_status.as<std::int64_t>();
-
+// Verify all rows; the status bits of all of them together.
+std::int64_t run(const Call& call, int threads) {
     nb::gil_scoped_release release;
     // A piece of work is worth the waking of a thread: a few hundred kilobytes of rows.
     constexpr std::int64_t kGrainBytes = 1 << 18;
     const std::int64_t row_bytes = (call.vocabulary + 16) * itemsize(call.target.dtype);
     const std::int64_t grain = std::max<std::int64_t>(1, kGrainBytes / row_bytes);
     ThreadPool::instance().run(
-        call.size, grain, num_threads, [&call](std::int64_t begin, std::int64_t end) {
+        call.size, grain, threads, [&call](std::int64_t begin, std::int64_t end) {
             const DefaultFloatEnvironment environment;
             const bool scattered = call.vocabulary > kFew;
             ChainVerifier verifier(call, thread_scratch());
@@ -190,10 +84,142 @@ std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_i
     return bits;
 }
 
+// target_tolerance, draft_tolerance: how far from 1 a row's mass may lie.
+// token_ids, num_emitted, status: written. Returns the bits of all rows together.
+std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_ids,
+                          nb::handle draft_probs, nb::handle sparse_ids, nb::handle column_of,
+                          nb::handle target_probs, nb::handle num_draft, nb::handle cu_num_draft,
+                          nb::handle greedy, nb::handle accept, nb::handle final,
+                          std::int64_t max_draft, std::int64_t drafter_vocabulary,
+                          bool exact_match, int validate, double target_tolerance,
+                          double draft_tolerance, nb::handle most_threads,
+                          nb::handle available_threads, nb::handle token_ids,
+                          nb::handle num_emitted, nb::handle status_bits) {
+    const Array lengths(num_draft), target(target_probs);
+    const auto draft = optional_array(draft_probs), sparse = optional_array(sparse_ids),
+               columns = optional_array(column_of);
+    Call call{};
+    call.rule = exact_match ? Rule::exact_match : Rule::token;
+    call.validate = static_cast<Validate>(validate);
+    call.target_side = target_side(target_tolerance);
+    call.draft_side = draft_side(draft_tolerance);
+    call.size = lengths.size(0);
+    call.max_draft = max_draft;
+    call.vocabulary = target.size(target.rank() - 1);
+    call.drafter_vocabulary = drafter_vocabulary;
+    call.num_draft = lengths.as<const std::int64_t>();
+    call.cu_num_draft = data_or_null<std::int64_t>(optional_array(cu_num_draft));
+    call.draft_token_ids = Array(draft_token_ids).as<const std::int64_t>();
+    call.drafter_token_ids = Array(drafter_token_ids).as<const std::int64_t>();
+    call.target = target.table();
+    call.draft_kind = !draft    ? DraftLaw::Kind::point_mass
+                      : sparse  ? DraftLaw::Kind::sparse
+                      : columns ? DraftLaw::Kind::mapped
+                                : DraftLaw::Kind::dense;
+    if (draft) call.draft = draft->table();
+    call.sparse_ids = data_or_null<std::int64_t>(sparse);
+    call.column_of = data_or_null<std::int32_t>(columns);
+    call.accept = Array(accept).as<const double>();
+    call.final = Array(final).as<const double>();
+    call.greedy = data_or_null<bool>(optional_array(greedy));
+    call.token_ids = Array(token_ids).as<std::int64_t>();
+    call.num_emitted = Array(num_emitted).as<std::int64_t>();
+    call.status = Array(status_bits).as<std::int64_t>();
+    return run(call, num_threads(call, most_threads, available_threads));
+}
+
+// A Python function of one dtype and one size, asked again only when either changes.
+class Tolerance {
+   public:
+    double operator()(nb::handle function, nb::handle array, Dtype dtype, std::int64_t columns) {
+        if (columns != columns_ || dtype != dtype_) {
+            value_ = nb::cast<double>(function(array.attr("dtype"), columns));
+            columns_ = columns;
+            dtype_ = dtype;
+        }
+        return value_;
+    }
+
+   private:
+    Dtype dtype_ = Dtype::float64;
+    std::int64_t columns_ = -1;
+    double value_ = 0;
+};
+
+// Padded arrays that need neither conversion nor a closer look, and a generator, all the way: the
+// detour through Python costs as much as a row of 32,000 tokens.
+//
+// Returns (token_ids, num_emitted, num_draft, status, uniforms, bits), the uniforms being those of
+// all accept tests and then those of all last tokens; or None, with the generator as it was, if
+// draftproof.batch has to look closer.
+nb::object verify_plain(nb::handle draft_token_ids, nb::handle draft_probs,
+                        nb::handle target_probs, nb::handle num_draft, nb::handle generator,
+                        bool exact_match, int validate, nb::handle mass_tolerance,
+                        nb::handle most_threads, nb::handle available_threads) {
+    const bool has_draft = !draft_probs.is_none(), has_lengths = !num_draft.is_none();
+    if (!Array::is_one(draft_token_ids) || !Array::is_one(target_probs) ||
+        (has_draft && !Array::is_one(draft_probs)) || (has_lengths && !Array::is_one(num_draft))) {
+        return nb::none();
+    }
+    const Array ids(draft_token_ids), target(target_probs);
+    if (!ids.is_int64(2)) return nb::none();
+    const std::int64_t size = ids.size(0), longest = ids.size(1);
+    const auto is_law = [size](const Array& law, std::int64_t rows) {
+        return law.rank() == 3 && law.is_float() && law.size(0) == size && law.size(1) == rows;
+    };
+    if (!is_law(target, longest + 1) || target.size(2) < 1) return nb::none();
+    const std::int64_t vocabulary = target.size(2);
+    Call call{};
+    if (has_draft) {
+        const Array draft(draft_probs);
+        if (!is_law(draft, longest) || draft.size(2) != vocabulary) return nb::none();
+        static thread_local Tolerance tolerance;
+        call.draft = draft.table();
+        call.draft_kind = DraftLaw::Kind::dense;
+        call.draft_side =
+            draft_side(tolerance(mass_tolerance, draft_probs, call.draft.dtype, vocabulary));
+    } else {
+        call.draft_kind = DraftLaw::Kind::point_mass;
+        call.draft_side = draft_side(0);
+    }
+    nb::object lengths;
+    if (has_lengths) {
+        const Array given(num_draft);
+        if (!given.is_int64(1) || given.size(0) != size) return nb::none();
+        lengths = copy_of(num_draft);  // the result keeps it
+    } else {
+        lengths = new_array(NPY_INT64, {size});
+        std::fill_n(Array(lengths).as<std::int64_t>(), size, longest);
+    }
+    static thread_local Tolerance tolerance;
+    call.rule = exact_match ? Rule::exact_match : Rule::token;
+    call.validate = static_cast<Validate>(validate);
+    call.target = target.table();
+    call.target_side =
+        target_side(tolerance(mass_tolerance, target_probs, call.target.dtype, vocabulary));
+    call.size = size;
+    call.max_draft = longest;
+    call.vocabulary = call.drafter_vocabulary = vocabulary;
+    call.num_draft = Array(lengths).as<const std::int64_t>();
+    call.draft_token_ids = call.drafter_token_ids = ids.as<const std::int64_t>();
+    const nb::object uniforms = new_array(NPY_DOUBLE, {size * (longest + 1)});
+    draw_uniforms(generator, Array(uniforms).as<double>(), size * (longest + 1));
+    call.accept = Array(uniforms).as<const double>();
+    call.final = call.accept + size * longest;
+    const nb::object token_ids = new_array(NPY_INT64, {size, longest + 1}),
+                     num_emitted = new_array(NPY_INT64, {size}),
+                     status_bits = new_array(NPY_INT64, {size});
+    call.token_ids = Array(token_ids).as<std::int64_t>();
+    call.num_emitted = Array(num_emitted).as<std::int64_t>();
+    call.status = Array(status_bits).as<std::int64_t>();
+    const std::int64_t bits = run(call, num_threads(call, most_threads, available_threads));
+    return nb::make_tuple(token_ids, num_emitted, lengths, status_bits, uniforms, bits);
+}
+
 // Contiguous arrays of one length; out is written.
 void fill_uniforms(nb::handle seeds, nb::handle positions, std::uint32_t stream, nb::handle index,
                    nb::handle out) {
-    const Buffer seed(seeds), position(positions), idx(index), uniforms(out, kWritable);
+    const Array seed(seeds), position(positions), idx(index), uniforms(out);
     const auto* s = seed.as<const std::uint64_t>();
     const auto* t = position.as<const std::uint64_t>();
     const auto* i = idx.as<const std::uint32_t>();
@@ -209,7 +235,7 @@ void fill_uniforms(nb::handle seeds, nb::handle positions, std::uint32_t stream,
 // One row of noise for each (seed, position); out [n, V] is written.
 void fill_token_uniforms(nb::handle seeds, nb::handle positions, std::uint32_t stream,
                          nb::handle out) {
-    const Buffer seed(seeds), position(positions), uniforms(out, kWritable);
+    const Array seed(seeds), position(positions), uniforms(out);
     const auto* s = seed.as<const std::uint64_t>();
     const auto* t = position.as<const std::uint64_t>();
     auto* u = uniforms.as<double>();
@@ -236,13 +262,16 @@ std::vector<std::uint32_t> philox(const std::vector<std::uint32_t>& counter,
 
 NB_MODULE(_native, module) {
     using namespace nb::literals;
-    module.def("plain_shape", &plain_shape, "draft_token_ids"_a, "draft_probs"_a.none(),
-               "target_probs"_a, "num_draft"_a.none());
-    module.def("verify_chain", &verify_chain, "draft_token_ids"_a, "drafter_token_ids"_a, "draft_probs"_a.none(),
-               "sparse_ids"_a.none(), "column_of"_a.none(), "target_probs"_a, "num_draft"_a,
-               "cu_num_draft"_a.none(), "greedy"_a.none(), "accept"_a, "final"_a, "max_draft"_a,
-               "drafter_vocabulary"_a, "exact_match"_a, "validate"_a, "target_tolerance"_a,
-               "draft_tolerance"_a, "num_threads"_a, "token_ids"_a, "num_emitted"_a, "status"_a);
+    if (_import_array() < 0) throw nb::python_error();
+    module.def("verify_plain", &verify_plain, "draft_token_ids"_a, "draft_probs"_a.none(),
+               "target_probs"_a, "num_draft"_a.none(), "rng"_a, "exact_match"_a, "validate"_a,
+               "mass_tolerance"_a, "most_threads"_a.none(), "available_threads"_a);
+    module.def("verify_chain", &verify_chain, "draft_token_ids"_a, "drafter_token_ids"_a,
+               "draft_probs"_a.none(), "sparse_ids"_a.none(), "column_of"_a.none(),
+               "target_probs"_a, "num_draft"_a, "cu_num_draft"_a.none(), "greedy"_a.none(),
+               "accept"_a, "final"_a, "max_draft"_a, "drafter_vocabulary"_a, "exact_match"_a,
+               "validate"_a, "target_tolerance"_a, "draft_tolerance"_a, "most_threads"_a.none(),
+               "available_threads"_a, "token_ids"_a, "num_emitted"_a, "status"_a);
     module.def("fill_uniforms", &fill_uniforms);
     module.def("fill_token_uniforms", &fill_token_uniforms);
     module.def("philox4x32", &philox);
