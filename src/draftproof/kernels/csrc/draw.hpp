@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "laws.hpp"
@@ -158,9 +159,20 @@ double total_by_blocks(const Weights& weights, Scratch& scratch, const RowSums& 
                        RowCheck& check) {
     scratch.block_weights.resize((weights.size() + kBlock - 1) / kBlock);
     sum_blocks<T>(weights, 0, weights.size(), scratch, sums, scratch.block_weights.data(), check);
-    double total = 0;
-    for (double weight : scratch.block_weights) total += weight;
-    return total;
+    return std::accumulate(scratch.block_weights.begin(), scratch.block_weights.end(), 0.0);
+}
+
+// The weights of float32 rows summed without a float32 rounding.
+inline double exact_total_by_blocks(const Weights& weights, Scratch& scratch,
+                                    const RowSums& sums) {
+    const float* p = weights.p.as<float>();
+    const float* q = weights.q->as<float>(weights.size());
+    if (!p || !q) {
+        RowCheck ignored;
+        return total_by_blocks<double>(weights, scratch, sums, ignored);
+    }
+    sums.exact_residual_float32(p, q, weights.size(), scratch.block_weights.data());
+    return std::accumulate(scratch.block_weights.begin(), scratch.block_weights.end(), 0.0);
 }
 
 // The definition in one pass, for so few tokens that blocks would only be in the way.
@@ -214,8 +226,7 @@ inline Drawn draw(const Weights& weights, double u, Scratch& scratch, const RowS
             token = draw_by_blocks(weights, u, total, error, scratch);
         }
         if (token < 0 && weights.q && trusted(total)) {
-            RowCheck ignored;
-            const double repeated = total_by_blocks<double>(weights, scratch, sums, ignored);
+            const double repeated = exact_total_by_blocks(weights, scratch, sums);
             token = draw_by_blocks(weights, u, repeated, order_error, scratch);
         }
     } else {

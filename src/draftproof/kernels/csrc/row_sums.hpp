@@ -29,6 +29,8 @@ struct RowSums {
                              RowCheck& check);
     void (*residual_float64)(const double* p, const double* q, std::int64_t n, double* weights,
                              RowCheck& check);
+    void (*exact_residual_float32)(const float* p, const float* q, std::int64_t n,
+                                   double* weights);
     void (*plain_float32)(const float* p, std::int64_t n, double* weights, RowCheck& check);
     void (*plain_float64)(const double* p, std::int64_t n, double* weights, RowCheck& check);
     float (*largest_float32)(const float* x, std::int64_t n);

@@ -180,6 +180,30 @@ DRAFTPROOF_INLINE void residual_block(const double* p, const double* q, std::int
     }
 }
 
+// The same weights without a float32 rounding: what a draw falls back on.
+template <int kStreams>
+DRAFTPROOF_INLINE void exact_block(const float* p, const float* q, std::int64_t gap, int size,
+                                   double* weights, std::int64_t weight_gap) {
+    DoubleV sums[2 * kStreams] = {};
+    int i = 0;
+    for (; i + kFloats <= size; i += kFloats) {
+        for (int s = 0; s < 2 * kStreams; ++s) {
+            const std::int64_t at = s / 2 * gap + i + s % 2 * (kFloats / 2);
+            sums[s] += positive_part(widen(load_vector<HalfV>(p + at)) -
+                                     widen(load_vector<HalfV>(q + at)));
+        }
+    }
+    for (int s = 0; s < kStreams; ++s) {
+        double weight = total(sums[2 * s] + sums[2 * s + 1]);
+        for (int j = i; j < size; ++j) {
+            const double difference =
+                static_cast<double>(p[s * gap + j]) - static_cast<double>(q[s * gap + j]);
+            weight += difference > 0 ? difference : 0;
+        }
+        weights[s * weight_gap] = weight;
+    }
+}
+
 template <int kStreams>
 DRAFTPROOF_INLINE void plain_block(const float* p, std::int64_t gap, int size, double* weights,
                                    std::int64_t weight_gap, Masses32& masses) {
@@ -273,6 +297,18 @@ static void residual_float32(const float* p, const float* q, std::int64_t n, dou
                              RowCheck& check) {
     residual<float, Masses32>(p, q, n, weights, check);
 }
+static void exact_residual_float32(const float* p, const float* q, std::int64_t n,
+                                   double* weights) {
+    visit_blocks(
+        n,
+        [&](std::int64_t j, std::int64_t half) __attribute__((always_inline)) {
+            exact_block<2>(p + j * kBlock, q + j * kBlock, half * kBlock, kBlock, weights + j,
+                           half);
+        },
+        [&](std::int64_t j, int size) __attribute__((always_inline)) {
+            exact_block<1>(p + j * kBlock, q + j * kBlock, 0, size, weights + j, 0);
+        });
+}
 static void residual_float64(const double* p, const double* q, std::int64_t n, double* weights,
                              RowCheck& check) {
     residual<double, Masses64>(p, q, n, weights, check);
@@ -304,8 +340,9 @@ DRAFTPROOF_INLINE T largest(const T* x, std::int64_t n) {
 static float largest_float32(const float* x, std::int64_t n) { return largest<FloatV>(x, n); }
 static double largest_float64(const double* x, std::int64_t n) { return largest<DoubleV>(x, n); }
 
-constexpr RowSums kRowSums = {residual_float32, residual_float64, plain_float32,
-                              plain_float64,    largest_float32,  largest_float64};
+constexpr RowSums kRowSums = {residual_float32, residual_float64, exact_residual_float32,
+                              plain_float32,    plain_float64,    largest_float32,
+                              largest_float64};
 
 #undef DRAFTPROOF_INLINE
 
