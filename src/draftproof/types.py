@@ -160,11 +160,13 @@ class VerifyResult(_Emitted):
     ) -> VerifyResult:
         """Bind the two tuple fields and the attributes beside them."""
         self = tuple.__new__(cls, (token_ids, num_emitted))
-        self.num_draft = num_draft
-        self.status = status
-        self.backend = backend
-        self.trace = trace
-        self.state = state
+        self.__dict__ = {
+            "num_draft": num_draft,
+            "status": status,
+            "backend": backend,
+            "trace": trace,
+            "state": state,
+        }
         return self
 
     def __getnewargs__(self) -> tuple[Any, ...]:

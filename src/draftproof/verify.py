@@ -137,22 +137,21 @@ def verify(
         and (uniforms is None and seeds is None and positions is None)
         and (greedy is None and draft_to_target is None and state is None and not return_trace)
         and (rule in PLAIN_RULES and validate in VALIDATE and on_bad_row in ON_BAD_ROW)
-        and (num_threads is None or _is_thread_count(num_threads))
+        and (num_threads is None or (type(num_threads) is int and num_threads > 0))
     ):
-        result = _verify_plain(
-            draft_token_ids,
-            draft_probs,
-            target_probs,
-            num_draft,
-            rng,
-            rule,
-            validate,
-            on_bad_row,
-            backend,
-            num_threads,
+        name, implementation = load_backend(backend)
+        plain = name == "native" and implementation.verify_plain(
+            draft_token_ids, draft_probs, target_probs, num_draft, rng, rule, validate, num_threads
         )
-        if result is not None:
-            return result
+        if plain:  # the long way costs as much as a whole row of 32,000 tokens
+            token_ids, num_emitted, lengths, status, drawn, bits = plain
+            if bits > RowStatus.ZERO_RESIDUAL and on_bad_row == "raise":
+                batch = padded_batch(draft_token_ids, draft_probs, target_probs, num_draft)
+                accept, final = np.split(drawn, [batch.size * batch.max_draft])
+                accept = accept.reshape(batch.size, batch.max_draft)
+                row = int(np.argmax(status > RowStatus.ZERO_RESIDUAL))
+                raise _bad_row(batch, rule, accept, final, row, int(status[row]), validate)
+            return VerifyResult(token_ids, num_emitted, lengths, status, name)
     batch = padded_batch(
         draft_token_ids,
         draft_probs,
@@ -364,40 +363,6 @@ def sample_rows(
         num_threads=num_threads,
     )
     return result.token_ids[:, 0]
-
-
-def _verify_plain(
-    draft_token_ids: npt.ArrayLike,
-    draft_probs: npt.ArrayLike | SparseProbs | None,
-    target_probs: npt.ArrayLike,
-    num_draft: npt.ArrayLike | None,
-    rng: np.random.Generator,
-    rule: str,
-    validate: str,
-    on_bad_row: str,
-    backend: str,
-    num_threads: int | None,
-) -> VerifyResult | None:
-    """Take the short way through the native kernel if the arguments allow it, else None.
-
-    The long way costs as much as a whole row of 32,000 tokens.
-    """
-    name, implementation = load_backend(backend)
-    if name != "native":
-        return None
-    plain = implementation.verify_plain(
-        draft_token_ids, draft_probs, target_probs, num_draft, rng, rule, validate, num_threads
-    )
-    if plain is None:
-        return None
-    token_ids, num_emitted, lengths, status, uniforms, bits = plain
-    if bits > RowStatus.ZERO_RESIDUAL and on_bad_row == "raise":
-        batch = padded_batch(draft_token_ids, draft_probs, target_probs, num_draft)
-        accept, final = np.split(uniforms, [batch.size * batch.max_draft])
-        row = int(np.argmax(status > RowStatus.ZERO_RESIDUAL))
-        accept = accept.reshape(batch.size, batch.max_draft)
-        raise _bad_row(batch, rule, accept, final, row, int(status[row]), validate)
-    return VerifyResult(token_ids, num_emitted, lengths, status, name)
 
 
 def verify_batch(

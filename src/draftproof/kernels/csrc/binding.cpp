@@ -74,6 +74,7 @@ std::int64_t run(const Call& call, int threads) {
             const DefaultFloatEnvironment environment;
             const bool scattered = call.vocabulary > kFew;
             ChainVerifier verifier(call, thread_scratch());
+            if (scattered && begin < end) verifier.prefetch(begin);
             for (std::int64_t b = begin; b < end; ++b) {
                 if (scattered && b + 1 < end) verifier.prefetch(b + 1);
                 verifier.verify(b);

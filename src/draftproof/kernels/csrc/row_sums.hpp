@@ -12,7 +12,7 @@
 namespace draftproof {
 
 constexpr int kBlock = 256;                // one block is rescanned to find the token
-constexpr double kFastRoundoff = 3 * 0x1p-24;  // residual_float32: three float32 roundings
+constexpr double kFastRoundoff = 3 * 0x1p-24;  // of a weight: a difference and two sums in float32
 
 // What the pass over a row saw of its numbers. `sign` also reports -0.0, `p_mass` and `q_mass` may
 // carry float32 rounding: a suspicion, to be settled by a second look.
@@ -23,16 +23,21 @@ struct RowCheck {
 };
 
 // Each sum writes one weight for each block of kBlock numbers (the last may be short) and adds to
-// the check. `residual` sums max(0, p - q), `plain` sums p. `largest` is the maximum, NaN aside.
+// the check. `residual` sums max(0, p - q), `plain` sums p; on float32 rows each of their weights
+// is within kFastRoundoff, the `exact` ones' err by float64 rounding alone. `differences` are the
+// float64 weights themselves; where p or q is NaN, so may theirs be. `largest` is the maximum, NaN
+// aside.
 struct RowSums {
     void (*residual_float32)(const float* p, const float* q, std::int64_t n, double* weights,
                              RowCheck& check);
     void (*residual_float64)(const double* p, const double* q, std::int64_t n, double* weights,
                              RowCheck& check);
-    void (*exact_residual_float32)(const float* p, const float* q, std::int64_t n,
-                                   double* weights);
     void (*plain_float32)(const float* p, std::int64_t n, double* weights, RowCheck& check);
     void (*plain_float64)(const double* p, std::int64_t n, double* weights, RowCheck& check);
+    void (*exact_residual_float32)(const float* p, const float* q, std::int64_t n,
+                                   double* weights);
+    void (*exact_plain_float32)(const float* p, std::int64_t n, double* weights);
+    void (*differences_float32)(const float* p, const float* q, std::int64_t n, double* out);
     float (*largest_float32)(const float* x, std::int64_t n);
     double (*largest_float64)(const double* x, std::int64_t n);
 

@@ -41,20 +41,18 @@ DRAFTPROOF_INLINE DoubleV widen(HalfV half) {
 #endif
 }
 
-// NaN gives 0 (max returns its second operand then); its row is found bad by its mass.
-DRAFTPROOF_INLINE FloatV positive_part(FloatV v) {
-    return (FloatV)DRAFTPROOF_MM(max_ps)((Floats)v, DRAFTPROOF_MM(setzero_ps)());
+DRAFTPROOF_INLINE FloatV lesser(FloatV a, FloatV b) {
+    return (FloatV)DRAFTPROOF_MM(min_ps)((Floats)a, (Floats)b);
 }
-DRAFTPROOF_INLINE DoubleV positive_part(DoubleV v) {
-    return (DoubleV)DRAFTPROOF_MM(max_pd)((Doubles)v, DRAFTPROOF_MM(setzero_pd)());
+DRAFTPROOF_INLINE DoubleV lesser(DoubleV a, DoubleV b) {
+    return (DoubleV)DRAFTPROOF_MM(min_pd)((Doubles)a, (Doubles)b);
 }
 #else
 DRAFTPROOF_INLINE DoubleV widen(HalfV half) { return __builtin_convertvector(half, DoubleV); }
 
 template <typename V>
-DRAFTPROOF_INLINE V positive_part(V v) {
-    const V zero = {};
-    return v > zero ? v : zero;
+DRAFTPROOF_INLINE V lesser(V a, V b) {
+    return a < b ? a : b;
 }
 #endif
 
@@ -111,6 +109,9 @@ struct Masses {
 using Masses32 = Masses<FloatV, Bits32V>;
 using Masses64 = Masses<DoubleV, Bits64V>;
 
+// A weight max(0, a - b) is a - min(a, b), and both are nonnegative iff that minimum is: one
+// operation less than the plain way. NaN may give NaN, which the draw then does not trust.
+//
 // Differences and sums of four of them in float32, everything longer in float64. Each weight is
 // thereby off by at most three roundings (kFastRoundoff), which the draw certifies or repairs.
 // kStreams blocks, `gap` numbers apart, are read side by side: memory serves two streams of a row
@@ -123,17 +124,16 @@ DRAFTPROOF_INLINE void residual_block(const float* p, const float* q, std::int64
     for (; i + 4 * kFloats <= size; i += 4 * kFloats) {
         for (int s = 0; s < kStreams; ++s) {
             FloatV parts[4];
-            Bits32V signs = {};
             for (int k = 0; k < 4; ++k) {
                 const auto a = load_vector<FloatV>(p + s * gap + i + k * kFloats);
                 const auto b = load_vector<FloatV>(q + s * gap + i + k * kFloats);
-                parts[k] = positive_part(a - b);
+                const FloatV both = lesser(a, b);
+                parts[k] = a - both;
                 masses.p[k & 1] = accumulate(masses.p[k & 1], a);
                 masses.q[k & 1] = accumulate(masses.q[k & 1], b);
-                signs |= (Bits32V)a | (Bits32V)b;
+                masses.signs |= (Bits32V)both;
             }
             sums[s] += widen_sum((parts[0] + parts[1]) + (parts[2] + parts[3]));
-            masses.signs |= signs;
         }
     }
     for (int s = 0; s < kStreams; ++s) {
@@ -160,10 +160,11 @@ DRAFTPROOF_INLINE void residual_block(const double* p, const double* q, std::int
             for (int k = 0; k < 2; ++k) {
                 const auto a = load_vector<DoubleV>(p + s * gap + i + k * kDoubles);
                 const auto b = load_vector<DoubleV>(q + s * gap + i + k * kDoubles);
-                sums[s][k] += positive_part(a - b);
+                const DoubleV both = lesser(a, b);
+                sums[s][k] += a - both;
                 masses.p[k] = accumulate(masses.p[k], a);
                 masses.q[k] = accumulate(masses.q[k], b);
-                masses.signs |= (Bits64V)a | (Bits64V)b;
+                masses.signs |= (Bits64V)both;
             }
         }
     }
@@ -189,8 +190,8 @@ DRAFTPROOF_INLINE void exact_block(const float* p, const float* q, std::int64_t 
     for (; i + kFloats <= size; i += kFloats) {
         for (int s = 0; s < 2 * kStreams; ++s) {
             const std::int64_t at = s / 2 * gap + i + s % 2 * (kFloats / 2);
-            sums[s] += positive_part(widen(load_vector<HalfV>(p + at)) -
-                                     widen(load_vector<HalfV>(q + at)));
+            const DoubleV a = widen(load_vector<HalfV>(p + at));
+            sums[s] += a - lesser(a, widen(load_vector<HalfV>(q + at)));
         }
     }
     for (int s = 0; s < kStreams; ++s) {
@@ -207,23 +208,44 @@ DRAFTPROOF_INLINE void exact_block(const float* p, const float* q, std::int64_t 
 template <int kStreams>
 DRAFTPROOF_INLINE void plain_block(const float* p, std::int64_t gap, int size, double* weights,
                                    std::int64_t weight_gap, Masses32& masses) {
-    DoubleV sums[2 * kStreams] = {};
+    DoubleV sums[kStreams] = {};
     int i = 0;
-    for (; i + kFloats <= size; i += kFloats) {
+    for (; i + 4 * kFloats <= size; i += 4 * kFloats) {
         for (int s = 0; s < kStreams; ++s) {
-            const float* at = p + s * gap + i;
-            sums[2 * s] += widen(load_vector<HalfV>(at));
-            sums[2 * s + 1] += widen(load_vector<HalfV>(at + kFloats / 2));
-            masses.signs |= load_vector<Bits32V>(at);
+            FloatV parts[4];
+            for (int k = 0; k < 4; ++k) {
+                parts[k] = load_vector<FloatV>(p + s * gap + i + k * kFloats);
+                masses.signs |= (Bits32V)parts[k];
+            }
+            sums[s] += widen_sum((parts[0] + parts[1]) + (parts[2] + parts[3]));
         }
     }
     for (int s = 0; s < kStreams; ++s) {
-        double weight = total(sums[2 * s] + sums[2 * s + 1]);
+        double weight = total(sums[s]);
         for (int j = i; j < size; ++j) {
             weight += p[s * gap + j];
             masses.sign_tail |= p[s * gap + j] < 0;
         }
         masses.p_tail += weight;
+        weights[s * weight_gap] = weight;
+    }
+}
+
+// The same without a float32 rounding.
+template <int kStreams>
+DRAFTPROOF_INLINE void exact_block(const float* p, std::int64_t gap, int size, double* weights,
+                                   std::int64_t weight_gap) {
+    DoubleV sums[2 * kStreams] = {};
+    int i = 0;
+    for (; i + kFloats <= size; i += kFloats) {
+        for (int s = 0; s < 2 * kStreams; ++s) {
+            const std::int64_t at = s / 2 * gap + i + s % 2 * (kFloats / 2);
+            sums[s] += widen(load_vector<HalfV>(p + at));
+        }
+    }
+    for (int s = 0; s < kStreams; ++s) {
+        double weight = total(sums[2 * s] + sums[2 * s + 1]);
+        for (int j = i; j < size; ++j) weight += p[s * gap + j];
         weights[s * weight_gap] = weight;
     }
 }
@@ -309,6 +331,16 @@ static void exact_residual_float32(const float* p, const float* q, std::int64_t 
             exact_block<1>(p + j * kBlock, q + j * kBlock, 0, size, weights + j, 0);
         });
 }
+static void exact_plain_float32(const float* p, std::int64_t n, double* weights) {
+    visit_blocks(
+        n,
+        [&](std::int64_t j, std::int64_t half) __attribute__((always_inline)) {
+            exact_block<2>(p + j * kBlock, half * kBlock, kBlock, weights + j, half);
+        },
+        [&](std::int64_t j, int size) __attribute__((always_inline)) {
+            exact_block<1>(p + j * kBlock, 0, size, weights + j, 0);
+        });
+}
 static void residual_float64(const double* p, const double* q, std::int64_t n, double* weights,
                              RowCheck& check) {
     residual<double, Masses64>(p, q, n, weights, check);
@@ -340,9 +372,24 @@ DRAFTPROOF_INLINE T largest(const T* x, std::int64_t n) {
 static float largest_float32(const float* x, std::int64_t n) { return largest<FloatV>(x, n); }
 static double largest_float64(const double* x, std::int64_t n) { return largest<DoubleV>(x, n); }
 
-constexpr RowSums kRowSums = {residual_float32, residual_float64, exact_residual_float32,
-                              plain_float32,    plain_float64,    largest_float32,
-                              largest_float64};
+static void differences_float32(const float* p, const float* q, std::int64_t n, double* out) {
+    std::int64_t i = 0;
+    for (; i + kDoubles <= n; i += kDoubles) {
+        const DoubleV a = widen(load_vector<HalfV>(p + i));
+        const DoubleV weights = a - lesser(a, widen(load_vector<HalfV>(q + i)));
+        __builtin_memcpy(out + i, &weights, sizeof weights);
+    }
+    for (; i < n; ++i) {
+        const double difference = static_cast<double>(p[i]) - static_cast<double>(q[i]);
+        out[i] = difference > 0 ? difference : 0;
+    }
+}
+
+constexpr RowSums kRowSums = {
+    residual_float32,       residual_float64,    plain_float32,   plain_float64,
+    exact_residual_float32, exact_plain_float32, differences_float32,
+    largest_float32,        largest_float64,
+};
 
 #undef DRAFTPROOF_INLINE
 
