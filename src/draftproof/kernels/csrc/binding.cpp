@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "chain.hpp"
+#include "chain_few.hpp"
 #include "numpy_arrays.hpp"
 #include "philox.hpp"
 #include "row_sums.hpp"
@@ -69,15 +70,16 @@ std::int64_t run(const Call& call, int threads) {
     constexpr std::int64_t kGrainBytes = 1 << 18;
     const std::int64_t row_bytes = (call.vocabulary + 16) * itemsize(call.target.dtype);
     const std::int64_t grain = std::max<std::int64_t>(1, kGrainBytes / row_bytes);
+    const VerifyFew few = verify_few_for(call);
     ThreadPool::instance().run(
-        call.size, grain, threads, [&call](std::int64_t begin, std::int64_t end) {
+        call.size, grain, threads, [&call, few](std::int64_t begin, std::int64_t end) {
             const DefaultFloatEnvironment environment;
             const bool scattered = call.vocabulary > kFew;
             ChainVerifier verifier(call, thread_scratch());
             if (scattered && begin < end) verifier.prefetch(begin);
             for (std::int64_t b = begin; b < end; ++b) {
                 if (scattered && b + 1 < end) verifier.prefetch(b + 1);
-                verifier.verify(b);
+                if (!few || !few(call, b)) verifier.verify(b);
             }
         });
     std::int64_t bits = 0;

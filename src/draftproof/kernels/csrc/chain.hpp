@@ -140,7 +140,7 @@ class ChainVerifier {
             drawn = draw({p, &law}, u, scratch_, sums_, check);
             const bool dense = law.kind == DraftLaw::Kind::dense ||
                                law.kind == DraftLaw::Kind::mapped;
-            suspicious |= dense && off(check.q_mass, call_.draft_side);
+            suspicious |= dense && call_.draft_side.is_off(check.q_mass);
             if (drawn.total == 0) {  // p equals q but for rounding: no epsilon, draw from p
                 outcome = status::zero_residual;
                 drawn = draw({p, nullptr}, u, scratch_, sums_, check = {});
@@ -148,7 +148,7 @@ class ChainVerifier {
         } else {
             drawn = draw({p, nullptr}, u, scratch_, sums_, check);
         }
-        suspicious |= check.sign || off(check.p_mass, call_.target_side);
+        suspicious |= check.sign || call_.target_side.is_off(check.p_mass);
         last_token_ = drawn.token;
         if ((judged && suspicious) || last_token_ < 0) {
             std::int64_t fault = judge_entries();
@@ -169,7 +169,7 @@ class ChainVerifier {
             if (judged && !(u >= 0 && u < 1)) return status::uniform_out_of_range;
             RowCheck check;
             last_token_ = draw({p, nullptr}, u, scratch_, sums_, check).token;
-            const bool suspicious = check.sign || off(check.p_mass, call_.target_side);
+            const bool suspicious = check.sign || call_.target_side.is_off(check.p_mass);
             if ((judged && suspicious) || last_token_ < 0) {
                 std::int64_t fault = judge_row(p, call_.target_side);
                 if (!fault && last_token_ < 0) fault = call_.target_side.mass;
@@ -253,7 +253,7 @@ class ChainVerifier {
             law_is_suspicious_ |= ids[m] >= call_.vocabulary || !(probability >= 0);
             entries.push_back({ids[m], probability});
         }
-        law_is_suspicious_ |= off(mass, call_.draft_side);
+        law_is_suspicious_ |= call_.draft_side.is_off(mass);
         std::stable_sort(entries.begin(), entries.end(),
                          [](const auto& a, const auto& b) { return a.token < b.token; });
         std::size_t kept = 0;
@@ -266,11 +266,6 @@ class ChainVerifier {
             }
         }
         entries.resize(kept);
-    }
-
-    // Half the tolerance: what lies between is settled by judge_row.
-    static bool off(double mass, const Side& side) {
-        return !(std::fabs(mass - 1) <= side.tolerance / 2);
     }
 
     std::int64_t judge_entries() const {

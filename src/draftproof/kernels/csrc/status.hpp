@@ -1,6 +1,7 @@
 // The bits of draftproof.types.RowStatus.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 namespace draftproof {
@@ -25,6 +26,9 @@ constexpr std::int64_t sparse_id_out_of_range = 2048;
 struct Side {
     std::int64_t not_finite, negative, mass;
     double tolerance;
+
+    // By half the tolerance, since the sum at hand may have rounded: a second look decides.
+    bool is_off(double sum) const { return !(std::fabs(sum - 1) <= tolerance / 2); }
 };
 
 }  // namespace draftproof
