@@ -1,5 +1,7 @@
 """The whole judge on subjects of known worth, in every contract."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -117,6 +119,13 @@ def test_one_seed_gives_one_verdict():
         for name in TIMES:
             del verdict[name]
     assert first == second
+
+
+def test_what_it_printed_stands_in_the_verdict():
+    hostile = Path(__file__).with_name("subjects") / "hostile.py"
+    verdict = judge(f"{hostile}:exits_at_once", fail_fast=True)
+    assert verdict.outcome is Conclusion.BROKEN
+    assert verdict.captured_output == "good bye\n"
 
 
 def test_progress_is_reported():

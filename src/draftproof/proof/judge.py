@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -18,7 +19,7 @@ from draftproof.proof.subjects.subject import Subject, as_subject
 from draftproof.proof.trial.examination import broken
 from draftproof.proof.trial.matrix import KEY_CONTROLS, Matrix, judge_gallery
 from draftproof.proof.trial.plan import Plan, after_proof, make_plan
-from draftproof.proof.trial.process import SubjectProcess, run_checks
+from draftproof.proof.trial.process import TAIL, SubjectProcess, run_checks
 from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
 from draftproof.proof.verdicts.fingerprint import nearest_fault
 from draftproof.proof.verdicts.reproducer import find_reproducer
@@ -125,7 +126,7 @@ class _Trial:
         self.plan, self.label, self.visible = plan, label, plan.visible
         self.contract = Contract.RAGGED
         self._wanted = contract
-        self.name = self.spec = ""
+        self.name = self.spec = self.printed = ""
         self.findings: list[Finding] = []
         self.scorecard: list[ScorecardRow] = []
         self.row_seconds: dict[str, float] = {}
@@ -154,7 +155,7 @@ class _Trial:
         self.name = self.spec = spec
         names: Sequence[str] = ()
         try:
-            with SubjectProcess(spec, wanted, self.plan) as process:
+            with self._process(wanted, self.plan) as process:
                 assert isinstance(process.contract, Contract)
                 self.name, self.contract = process.name, process.contract
                 names = self._expect(progress)
@@ -162,10 +163,19 @@ class _Trial:
                 self._examine(oracle or names, process, progress, fail_fast)
             if oracle and not (fail_fast and self.is_decided):
                 rest = [name for name in names if name not in ORACLE]
-                with SubjectProcess(spec, self.contract, self._plan_for_the_rest()) as process:
+                with self._process(self.contract, self._plan_for_the_rest()) as process:
                     self._examine(rest, process, progress, fail_fast)
         except ContractBroken as failure:
             self.findings.append(broken("load", failure.reason))
+
+    @contextmanager
+    def _process(self, contract: Contract | str | None, plan: Plan) -> Iterator[SubjectProcess]:
+        process = SubjectProcess(self.spec, contract, plan)
+        try:
+            with process:
+                yield process
+        finally:
+            self.printed += process.printed
 
     def _plan_for_the_rest(self) -> Plan:
         plan = after_proof(self.plan) if is_proven(self.findings) else self.plan
@@ -248,6 +258,7 @@ def _conclude(
         },
         seconds=seconds,
         row_seconds=first.row_seconds,
+        captured_output="".join(trial.printed for trial in trials)[-TAIL:],
     )
 
 

@@ -15,7 +15,7 @@ from draftproof.proof.controls import correct
 from draftproof.proof.subjects.emission import ContractBroken
 from draftproof.proof.subjects.subject import Contract, Subject, as_subject
 from draftproof.proof.trial.plan import make_plan
-from draftproof.proof.trial.process import SubjectProcess, run_checks
+from draftproof.proof.trial.process import TAIL, SubjectProcess, run_checks
 from draftproof.proof.verdicts.finding import Finding, Outcome
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs process groups")
@@ -270,3 +270,22 @@ def _is_alive(pid):
         not Path(f"/proc/{pid}/stat").is_file()
         or " Z " not in Path(f"/proc/{pid}/stat").read_text()
     )
+
+
+def test_the_end_of_what_a_subject_prints_is_kept():
+    with SubjectProcess(f"{FILE}:prints", None, PLAN, TOYS) as process:
+        process.run(["small"])
+    assert len(process.printed) == TAIL
+    assert process.printed.endswith("\ufffd\ufffd\n")
+
+
+def test_colours_and_bytes_that_are_no_text_are_left_out(tmp_path):
+    file = tmp_path / "colourful.py"
+    file.write_text(
+        "import os\n"
+        "os.write(1, b'\\x1b[31mred\\x1b[0m \\xff\\x00\\n')\n"
+        "def verify(draft, q, p, num_draft, rng): os._exit(3)\n"
+    )
+    with SubjectProcess(f"{file}:verify", None, PLAN, TOYS) as process:
+        process.run(["small"])
+    assert process.printed == "red \ufffd?\n"

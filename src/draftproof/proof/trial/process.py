@@ -34,7 +34,7 @@ from draftproof.proof.trial.examination import CHECKS, Check, broken, examine, f
 from draftproof.proof.trial.plan import Plan
 from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
 
-__all__ = ["SubjectProcess", "run_checks"]
+__all__ = ["TAIL", "SubjectProcess", "run_checks"]
 
 CALL_SHARE = 0.5
 """A call that takes this share of a check's time hangs; a check all of whose calls return does not,
@@ -44,6 +44,7 @@ START_TIMEOUT = 120.0
 """Seconds in which a child must have imported what is ours, however busy the machine is."""
 TAIL = 4_096
 """Bytes that are kept of what a subject prints."""
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _DOORS = (Path(__file__).parent, Path(__file__).parents[1] / "subjects")
 """Where our own frames end and the subject's begin."""
 _START = (
@@ -65,6 +66,7 @@ class SubjectProcess:
     Attributes:
         name: what a verdict calls the subject.
         contract: the subject's contract.
+        printed: the end of what it has printed, in printable letters; complete after leaving.
 
     Entering raises ValueError if the subject cannot be found, imported or called as its contract
     says, and ContractBroken if loading it hangs or ends the process. Leaving ends the child and
@@ -83,6 +85,7 @@ class SubjectProcess:
         self._timeout = plan.timeout
         self._child: _Child | None = None
         self._hangs = 0
+        self.printed = ""
         self.name = spec
         self.contract = contract
 
@@ -154,6 +157,7 @@ class SubjectProcess:
     def _close(self) -> None:
         if self._child is not None:
             self._child.end()
+            self.printed = (self.printed + self._child.printed)[-TAIL:]
             self._child = None
 
 
@@ -284,10 +288,17 @@ class _Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        self._drain()
         self._selector.close()
         self._socket.close()
         self._output.close()
         self._heart.close()
+
+    @property
+    def printed(self) -> str:
+        """The end of what it has printed, without colours and what else does not print."""
+        text = _ESCAPES.sub("", self._printed.decode(errors="replace"))
+        return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
 
     def _read(self, wait: float) -> None:
         for key, _ in self._selector.select(wait):
@@ -333,12 +344,13 @@ class _Child:
 
     def _ask_where(self) -> str:
         """Let the child's fault handler print where its main thread is."""
-        self._printed = b""
+        before, self._printed = self._printed, b""
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGUSR1)
         time.sleep(0.1)
         self._drain()
-        return self._frames()
+        frames, self._printed = self._frames(), before
+        return frames
 
     def _drain(self) -> None:
         os.set_blocking(self._output.fileno(), False)

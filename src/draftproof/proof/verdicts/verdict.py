@@ -156,7 +156,8 @@ class Verdict:
         numerical_grade: one sentence on rounding in the subject, beside the grade of its rule.
         seconds: how long it took.
         row_seconds: time for a row with four drafts of 32 tokens, by the size of its batch.
-        captured_output: the end of what the subject printed.
+        captured_output: the end of what the subject printed in its child process, in printable
+            letters.
     """
 
     subject: str
