@@ -18,7 +18,7 @@ CHECKS = {
     "ragged": sampled.check_ragged,
     "rounds": sampled.check_rounds,
     "rows": sampled.check_rows,
-    "calls": sampled.check_calls,
+    "few-rows": sampled.check_few_rows,
     "seeds": sampled.check_seeds,
 }
 
@@ -83,6 +83,15 @@ class NeighboursQ(Verifier):
         return np.maximum(call.p[rows, at] - other, 0)
 
 
+class FirstCoinUnset(Verifier):
+    """Draws the last token of a batch's first row with 0: hidden among a thousand rows."""
+
+    def final_uniform(self, call, u, tau):
+        uniforms = super().final_uniform(call, u, tau)
+        uniforms[:1] = 0
+        return uniforms
+
+
 class Stratified(Verifier):
     """Rows share one shuffled grid of uniforms: counts vary too little from call to call."""
 
@@ -144,7 +153,8 @@ def test_a_plainly_wrong_rule_is_stopped_early():
         ("ragged", NeighboursQ()),
         ("rounds", KeepsNoise()),
         ("rows", OneNoise()),
-        ("calls", FixedSeed()),
+        ("few-rows", NeighboursQ()),
+        ("few-rows", FirstCoinUnset()),
         ("seeds", FixedSeed()),
     ],
 )
@@ -152,14 +162,18 @@ def test_a_wrong_one_is_caught(check, call):
     assert Outcome.LOSSY in outcomes(check, call)
 
 
+def test_a_large_batch_hides_its_first_row():
+    assert outcomes("joint", FirstCoinUnset()) == {Outcome.PASSED}
+
+
 def test_too_much_dispersion_is_seen():
-    _, dispersion = CHECKS["calls"](subject(OneNoise()), PLAN)
+    *_, dispersion = CHECKS["rows"](subject(OneNoise()), PLAN)
     assert dispersion.outcome is Outcome.LOSSY
     assert "too much" in dispersion.message
 
 
 def test_too_little_dispersion_is_seen():
-    *_, dispersion = CHECKS["calls"](subject(Stratified()), make_plan("standard", 0))
+    *_, dispersion = CHECKS["rows"](subject(Stratified()), make_plan("standard", 0))
     assert dispersion.outcome is Outcome.LOSSY
     assert "too little" in dispersion.message
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from draftproof.proof.exact.exact_law import oracle_law
 from draftproof.proof.exact.generator import DrivenGenerator
 from draftproof.proof.exact.interval import OracleGenerator, explore
 from draftproof.proof.mutants import get
@@ -26,12 +27,12 @@ def of(predicate):
     return pytest.mark.parametrize("mutant", chosen, ids=[m.name for m in chosen])
 
 
-def ragged_batch(B) -> tuple[Any, Any, Any, Any]:
+def ragged_batch(B, *, poisoned=True) -> tuple[Any, Any, Any, Any]:
     rng = np.random.default_rng(0)
     num_draft = rng.integers(0, K + 1, B)
     draft = rng.integers(0, V, (B, K))
     q, p = rng.dirichlet(np.ones(V), (B, K)), rng.dirichlet(np.ones(V), (B, K + 1))
-    past = np.arange(K + 1) >= num_draft[:, None]
+    past = (np.arange(K + 1) >= num_draft[:, None]) & poisoned
     draft[past[:, :-1]], q[past[:, :-1]], p[:, 1:][past[:, :-1]] = -1, np.nan, np.nan
     return draft, q, p, num_draft
 
@@ -76,9 +77,26 @@ def test_never_reads_past_the_drafts(mutant):
     for junk in (np.nan, 0.25):
         past = np.isnan(q), np.isnan(p)
         call = draft, np.where(past[0], junk, q), np.where(past[1], junk, p), num_draft
-        if mutant.name != "q of the neighbouring row" and mutant.drivable:
+        if not mutant.name.startswith("q of ") and mutant.drivable:
             tokens.append(get(mutant.name).build()(*call, np.random.default_rng(1))[0])
     assert all(np.array_equal(a, b) for a, b in itertools.pairwise(tokens))
+
+
+@of(lambda m: m.seen in ("batch", "size", "empty"))
+def test_a_fault_beyond_a_row_leaves_rows_right(mutant):
+    world = WORLDS["L4"]
+    assert oracle_law(load(mutant.spec), world, 2).law == world.target_law(3)
+
+
+@pytest.mark.parametrize(
+    ("call", "period"), [("noise kept between calls", 1), ("two buffers of noise", 2)]
+)
+def test_noise_comes_again(call, period):
+    verify, batch = get(call).build(), ragged_batch(200, poisoned=False)
+    rng = np.random.default_rng(0)
+    outputs = [verify(*batch, rng)[1] for _ in range(4)]  # how many drafts pass, which noise tells
+    again = [n for n in range(1, 4) if np.array_equal(outputs[0], outputs[n])]
+    assert again == list(range(period, 4, period))
 
 
 @of(lambda m: m.kind == "equivalent")
@@ -95,7 +113,8 @@ def test_an_equivalent_takes_empty_calls(mutant, B, K):
 def test_a_broken_one_breaks_the_contract(mutant):
     subject = load(mutant.spec)
     no_drafts = np.zeros((1, 0), int), np.zeros((1, 0, V)), np.full((1, 1, V), 0.25), np.zeros(1)
-    assert any(breaks(subject, call) for call in (ragged_batch(1_000), ragged_batch(0), no_drafts))
+    batches = ragged_batch(1_000), ragged_batch(1_000, poisoned=False), ragged_batch(0), no_drafts
+    assert any(breaks(subject, call) for call in batches)
 
 
 def test_crashes_now_and_then():

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from draftproof.proof.checks.behaviour import BEHAVIOUR
-from draftproof.proof.checks.driven import check_agreement, check_bisection
+from draftproof.proof.checks.driven import check_bisection
 from draftproof.proof.checks.greedy import check_greedy
 from draftproof.proof.checks.oracle import (
     check_oracle,
@@ -15,7 +15,7 @@ from draftproof.proof.checks.oracle import (
 )
 from draftproof.proof.checks.practice import check_practice
 from draftproof.proof.checks.sampled import (
-    check_calls,
+    check_few_rows,
     check_joint,
     check_ragged,
     check_rounds,
@@ -42,13 +42,12 @@ _SAMPLERS: Mapping[str, Check] = MappingProxyType(
     {
         **ORACLE,
         "bisection": check_bisection,
-        "agreement": check_agreement,
         **BEHAVIOUR,
         "joint": check_joint,
         "ragged": check_ragged,
         "rounds": check_rounds,
+        "few-rows": check_few_rows,
         "rows": check_rows,
-        "calls": check_calls,
         "seeds": check_seeds,
         "scorecard": check_scorecard,
     }

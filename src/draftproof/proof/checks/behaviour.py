@@ -1,4 +1,4 @@
-"""What no law shows: seeds, the place in the batch, padding, empty batches, corners.
+"""What no law shows: seeds, empty batches, corners.
 
 Each check asks a question that a right verifier answers for certain, or but for a probability that
 `draftproof.proof.sampled.budget` allots. Subjects are called through `Subject.verify`, which raises
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from draftproof.proof.checks.invariance import check_invariance
 from draftproof.proof.checks.sampled import Trial, coarse, deadline_of, experiment_of
 from draftproof.proof.sampled.budget import share
 from draftproof.proof.sampled.sampling import Experiment, Sampler, streams
@@ -230,7 +229,6 @@ BEHAVIOUR: Mapping[str, Check] = MappingProxyType(
         "empty-batch": check_empty_batch,
         "one-hot": check_one_hot,
         "different-seeds": check_different_seeds,
-        "invariance": check_invariance,
         "no-drafts": check_no_drafts,
         "equal-laws": check_equal_laws,
     }

@@ -32,7 +32,7 @@ from draftproof.proof.worlds.catalogue import WORLDS
 from draftproof.proof.worlds.world import World
 
 __all__ = [
-    "check_calls",
+    "check_few_rows",
     "check_joint",
     "check_ragged",
     "check_rounds",
@@ -78,6 +78,17 @@ def check_ragged(subject: Subject, plan: Plan) -> Iterator[Finding]:
         yield from Trial("ragged", plan, visible, size, deadline, how).run(sampler)
 
 
+def check_few_rows(subject: Subject, plan: Plan) -> Iterator[Finding]:
+    """A row alone, then two rows of two laws: in a large batch the first and the last hide."""
+    size = share(plan.false_alarm, "few-rows") / 2
+    deadline = deadline_of(plan)
+    for worlds, how in ((("L4",), ", each alone in its batch"), (("L4", "L357"), " by twos")):
+        rows = experiment_of(subject, *worlds)
+        experiment = replace(rows, length=2, longest=2, lengths=ragged, together=1)
+        sampler = Sampler(subject, experiment, plan.seed, f"few-rows {len(worlds)}")
+        yield from Trial("few-rows", plan, coarse(plan, 8), size, deadline, how).run(sampler)
+
+
 def check_rounds(subject: Subject, plan: Plan) -> Iterator[Finding]:
     """Rows that keep their place from round to round, so that noise of an old round shows."""
     rows = experiment_of(subject, "L4")
@@ -91,11 +102,6 @@ def check_rows(subject: Subject, plan: Plan) -> Iterator[Finding]:
     """Rows of one batch are independent of each other."""
     pairings = {"of neighbouring rows": neighbours, "of rows half a batch apart": halves}
     yield from _check_pairs("rows", subject, plan, pairings)
-
-
-def check_calls(subject: Subject, plan: Plan) -> Iterator[Finding]:
-    """Calls with one generator are independent, and vary neither less nor more than they must."""
-    yield from _check_pairs("calls", subject, plan, {"of one row in two calls": consecutive})
 
 
 def check_seeds(subject: Subject, plan: Plan) -> Iterator[Finding]:

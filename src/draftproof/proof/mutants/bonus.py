@@ -61,6 +61,15 @@ class BonusIsArgmax(Verifier):
         return np.eye(weights.shape[1])[weights.argmax(axis=1)]
 
 
+@mutant("greedy without drafts", public="sglang #31214", seen="empty")
+class GreedyWithoutDrafts(Verifier):
+    """Emits the likeliest token of p where K = 0: a step without drafts takes another path."""
+
+    def bonus_law(self, call: Call, rows: Array, at: Array) -> Array:
+        weights = super().bonus_law(call, rows, at)
+        return weights if call.K else np.eye(weights.shape[1])[weights.argmax(axis=1)]
+
+
 @mutant("counts past the first rejection", public="vllm #2658")
 class CountsPastRejection(Verifier):
     """Counts all drafts that passed their test, also those after a rejection."""

@@ -88,6 +88,17 @@ class LengthsIgnored(ReadsPadding):
         return super().__call__(draft, q, p, np.full_like(num_draft, draft.shape[1]), rng)
 
 
+@mutant("length told by pads of -1", kind="broken", seen="padding")
+class LengthByPads(Verifier):
+    """Takes a row to end before its first draft of -1, whatever ``num_draft`` says."""
+
+    def __call__(
+        self, draft: Array, q: Array, p: Array, num_draft: Array, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        length = np.logical_and.accumulate(draft >= 0, axis=1).sum(axis=1)
+        return super().__call__(draft, q, p, length, rng)
+
+
 @mutant("padded length counted", public="vllm #50518", kind="broken", seen="padding")
 class PaddedLengthCounted(Verifier):
     """Reports K + 1 tokens for a row whose drafts were all accepted, however few it had."""
@@ -117,6 +128,17 @@ class DraftLawOfNeighbour(ReadsPadding):
         self, draft: Array, q: Array, p: Array, num_draft: Array, rng: np.random.Generator
     ) -> tuple[Array, Array]:
         return super().__call__(draft, np.roll(q, 1, axis=0), p, num_draft, rng)
+
+
+@mutant("q of another row in a larger batch", public="1Cat-vLLM #656", seen="batch")
+class DraftLawOfOthers(ReadsPadding):
+    """Verifies each row with the draft law of the row before it, if there are more than two."""
+
+    def __call__(
+        self, draft: Array, q: Array, p: Array, num_draft: Array, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        others = np.roll(q, int(len(draft) > 2), axis=0)
+        return super().__call__(draft, others, p, num_draft, rng)
 
 
 @mutant("best row's length for all", public="lucidrains #3", seen="rows")

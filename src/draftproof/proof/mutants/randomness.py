@@ -145,6 +145,40 @@ class NoiseSharedByPairs(Verifier):
         return super().accept_uniforms(call)[np.arange(call.B) // 2 * 2]
 
 
+@mutant("noise repeats every 32 rows", seen="batch")
+class NoiseRepeats(Verifier):
+    """Gives row b the uniforms of row b modulo 32."""
+
+    def accept_uniforms(self, call: Call) -> Array:
+        return super().accept_uniforms(call)[np.arange(call.B) % 32]
+
+    def final_uniform(self, call: Call, u: Array, tau: Array) -> Array:
+        return super().final_uniform(call, u, tau)[np.arange(call.B) % 32]
+
+
+@mutant("last row's coin left at 0", public="vllm #9441")
+class LastCoinUnset(Verifier):
+    """Never fills the last place of its buffer: the last token of the last row is drawn with 0."""
+
+    def final_uniform(self, call: Call, u: Array, tau: Array) -> Array:
+        uniforms = super().final_uniform(call, u, tau)
+        uniforms[-1:] = 0
+        return uniforms
+
+
+@mutant("last noise anew for each generator", public="vllm #6038", seen="seeds")
+class LastNoiseAnew(Verifier):
+    """Draws last tokens from a generator of its own that each of the caller's starts anew."""
+
+    def __init__(self) -> None:
+        self.theirs: np.random.Generator | None = None
+
+    def final_uniform(self, call: Call, u: Array, tau: Array) -> Array:
+        if call.rng is not self.theirs:
+            self.theirs, self.own = call.rng, np.random.default_rng(0)
+        return self.own.random(call.B)
+
+
 @mutant("noise kept between calls", kind="rounds", seen="rounds")
 class NoiseKept(Verifier):
     """Draws its accept uniforms once for each shape and generator, and uses them in every call."""
@@ -159,6 +193,29 @@ class NoiseKept(Verifier):
         if (call.B, call.K) not in self.kept:
             self.kept[call.B, call.K] = super().accept_uniforms(call)
         return self.kept[call.B, call.K]
+
+
+@mutant("two buffers of noise", kind="rounds", seen="rounds")
+class NoiseBuffered(Verifier):
+    """Fills two buffers of noise for each shape, and then takes them in turn for ever."""
+
+    def __init__(self) -> None:
+        self.rng: np.random.Generator | None = None
+        self.buffers: dict[tuple[int, ...], list[Array]] = {}
+
+    def accept_uniforms(self, call: Call) -> Array:
+        if call.rng is not self.rng:
+            self.rng, self.buffers = call.rng, {}
+        return self.next(call.B, call.K, fresh=super().accept_uniforms(call))
+
+    def final_uniform(self, call: Call, u: Array, tau: Array) -> Array:
+        return self.next(call.B, fresh=super().final_uniform(call, u, tau))
+
+    def next(self, *shape: int, fresh: Array) -> Array:
+        """The older of two buffers, or fresh noise as long as there are not two."""
+        buffers = self.buffers.setdefault(shape, [])
+        buffers.append(fresh if len(buffers) < 2 else buffers.pop(0))
+        return buffers[-1]
 
 
 class Coarse(Verifier):

@@ -14,7 +14,10 @@ from draftproof.proof.mutants.skeleton import Verify
 __all__ = ["GALLERY", "Kind", "Mutant", "Seen", "equivalent", "mutant"]
 
 Kind = Literal["lossy", "broken", "float", "rounds", "equivalent"]
-Seen = Literal["row", "padding", "rows", "rounds", "seeds", "inputs", "support", "shape"]
+Seen = Literal[
+    "row", "padding", "rows", "batch", "size", "empty", "rounds", "seeds", "inputs", "support",
+    "shape",
+]  # fmt: skip
 SampledLaw = Callable[[Sequence[Fraction]], Sequence[Fraction]]
 _Class = TypeVar("_Class", bound=Callable[[], Verify])
 
@@ -33,9 +36,10 @@ class Mutant:
             grade. "rounds": each call is right by itself. "equivalent": lossless, must live.
         drivable: whether scripted uniforms decide all that it does.
         seen: the narrowest experiment that shows the fault: the law of one "row" without padding;
-            a row with "padding" (K > g); two "rows" of one call; two "rounds" by one object; two
-            "seeds"; the "inputs" after a call; "support", laws with zeros and uniforms near 0 and
-            1; the "shape" of what it returns.
+            a row with "padding" (K > g); two "rows" of one call; a "batch" of more; a "size" of
+            the vocabulary beyond the worlds'; an "empty" draft (K = 0); two "rounds" or more by
+            one object; two "seeds"; the "inputs" after a call; "support", laws with zeros and
+            uniforms near 0 and 1; the "shape" of what it returns.
         world: the world on which `total_variation` is taken: one that can see the fault.
         sampled_law: what a drafter of this mutant really samples from, by the declared row; None
             if it is the declared row itself.
@@ -87,7 +91,7 @@ class Mutant:
         from draftproof.proof.subjects.subject import load
         from draftproof.proof.worlds.catalogue import WORLDS
 
-        if self.kind in ("broken", "rounds") or self.seen in ("rows", "seeds"):
+        if self.kind in ("broken", "rounds") or self.seen in _BEYOND_A_ROW:
             return None
         world = WORLDS[self.world]
         try:
@@ -97,6 +101,8 @@ class Mutant:
         distance = law.total_variation(world.target_law(3))
         return distance if distance > law.error else Fraction(0)
 
+
+_BEYOND_A_ROW = ("rows", "batch", "size", "empty", "seeds")
 
 GALLERY: dict[str, Mutant] = {}
 """All that was registered, by name, in the order of the files."""

@@ -106,6 +106,16 @@ class EpsilonInNormaliser(Verifier):
         return np.minimum(token, weights.shape[1] - 1)
 
 
+@mutant("tail of the vocabulary unread", public="daScript #3931", seen="size")
+class TailUnread(Verifier):
+    """Draws the last token from whole blocks of 32 ids: what lies behind them is never drawn."""
+
+    def draw(self, weights: Array, u: Array) -> Array:
+        V = weights.shape[1]
+        blocks = V // 32 * 32 or V
+        return np.minimum(super().draw(weights[:, :blocks], u), blocks - 1)
+
+
 @mutant("running sum in float32", kind="float", world="L357")
 class SingleRunningSum(Verifier):
     """Sums the law in float32: unseen at a small V, a bias of 0.001 at V = 262,144."""

@@ -17,9 +17,9 @@ SHARES: Mapping[str, Fraction] = MappingProxyType(
     {
         "joint": Fraction(8, 16),
         "ragged": Fraction(2, 16),
+        "few-rows": Fraction(1, 16),
         "rounds": Fraction(1, 16),
         "rows": Fraction(1, 16),
-        "calls": Fraction(1, 16),
         "seeds": Fraction(1, 16),
         "no-drafts": Fraction(1, 16),
         "equal-laws": Fraction(1, 32),

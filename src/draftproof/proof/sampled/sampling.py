@@ -139,6 +139,7 @@ class Experiment:
         extra: columns of padding past the longest draft.
         lengths: how many drafts each row gets.
         padding: what lies past them.
+        together: rows of each world in a batch; None for as many as are worth a call.
         in_place: a row keeps its place in the batch to the end of the last text; else only
             unfinished texts are in a call.
         sampled_law: what drafts are really sampled from, by the declared row; None if they are
@@ -151,6 +152,7 @@ class Experiment:
     extra: int = 0
     lengths: Lengths = as_needed
     padding: Padding = Padding.POISON
+    together: int | None = None
     in_place: bool = False
     sampled_law: Callable[[Sequence[Fraction]], Sequence[Fraction]] | None = None
 
@@ -324,7 +326,7 @@ class Sampler:
         while (missing := texts - int(self.counts[0].sum())) > 0:
             if time.monotonic() > deadline:
                 return False
-            rows = worlds * min(missing, self._chunk, largest)
+            rows = worlds * (experiment.together or min(missing, self._chunk, largest))
             made = experiment.make(
                 self._verify, rows, self._draft_rng, self._subject_rng, self.emitted
             )
