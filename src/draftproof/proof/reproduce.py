@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 import draftproof
-from draftproof.proof.controls import CONTROLS
+from draftproof.efficiency import optimum, siblings
 from draftproof.proof.exact.exact_law import expected_accepted
 from draftproof.proof.figure import Figure
+from draftproof.proof.mutants import get
 from draftproof.proof.sampled.joint_test import SEED, joint_test
 from draftproof.proof.worlds.catalogue import WORLDS
 
@@ -30,9 +31,10 @@ SIGMAS = 4.9
 _SAMPLED = f"{SIGMAS} standard errors"
 _LEVIATHAN = "Leviathan, Kalman, Matias, ICML 2023"
 _SUN = "Sun et al., ICLR 2025"
+_DALIRI = "Daliri, Musco, Suresh, arXiv 2408.07978"
 _P = np.array([0.5, 0.3, 0.15, 0.05])
 _UNIFORM = np.full(4, 0.25)
-_CONTROLS_OFF_BY = (0.1848, 0.0736)
+_CONTROLS_OFF_BY = {"resample p on a rejection": 0.1848, "one uniform for all": 0.0736}
 _ROUNDED = "half a unit of the last digit printed"
 
 Array = npt.NDArray[Any]
@@ -49,6 +51,7 @@ def reproduce(
         seed: of all that is drawn.
     """
     yield from accepted_drafts()
+    yield from accepted_siblings()
     yield from joint_law(sequences, seed)
     yield from four_tokens(rows, seed)
     yield from tokens_per_call(rows, seed)
@@ -65,10 +68,29 @@ def accepted_drafts() -> Iterator[Figure]:
         ("toy", "token", 2, Fraction(10, 9)),
         ("toy", "block", 2, Fraction(11, 9)),
         ("toy", "greedy-block", 2, Fraction(4, 3)),
+        ("toy", "gumbel", 2, Fraction(10, 9)),
     ):
         measured = expected_accepted(rule, WORLDS[world], num_draft)
         name = f"E[tau] of {rule} on {world}, g = {num_draft}"
-        yield Figure(name, expected, measured, _LEVIATHAN if rule == "token" else _SUN)
+        source = {"token": _LEVIATHAN, "gumbel": _DALIRI}.get(rule, _SUN)
+        yield Figure(name, expected, measured, source)
+
+
+def accepted_siblings() -> Iterator[Figure]:
+    """Acceptance of two iid siblings on the first row of L4, by each rule's closed form."""
+    p, q = (np.array(rows[0], dtype=object) for rows in (WORLDS["L4"].target, WORLDS["L4"].draft))
+    for rule, expected, source in (
+        (siblings.nss, Fraction(231, 512), "EAGLE, arXiv 2401.15077"),
+        (siblings.naive_tree, Fraction(99, 128), "Hu et al., arXiv 2502.18779"),
+        (siblings.rrs, Fraction(13, 16), "SpecInfer, arXiv 2305.09781"),
+        (siblings.hu_greedy, Fraction(7, 8), "Hu et al., arXiv 2502.18779"),
+        (optimum.iid, Fraction(223, 256), "Hu et al., arXiv 2502.18779"),
+    ):
+        name = rule.__name__.replace("_", "-") if rule is not optimum.iid else "the best rule"
+        yield Figure(f"acceptance of {name}, 2 siblings, L4", expected, rule(p, q, 2), source)
+    measured = siblings.k_seq(p.astype(float), q.astype(float), 2)
+    yield Figure("acceptance of k-seq, 2 siblings, L4", 0.83768, float(measured),
+                 "SpecTr, arXiv 2310.15141", tolerance=5e-6, why=_ROUNDED)  # fmt: skip
 
 
 def joint_law(sequences: int, seed: int) -> Iterator[Figure]:
@@ -82,8 +104,8 @@ def joint_law(sequences: int, seed: int) -> Iterator[Figure]:
     # |TV(seen, p) - TV(law, p)| <= TV(seen, law), whose mean is below sqrt(cells / n) / 2, and
     # which exceeds its mean by t with probability exp(-2 n t^2) (McDiarmid).
     noise = np.sqrt(64 / sequences) / 2 + np.sqrt(np.log(1e6) / (2 * sequences))
-    for (name, control), exact in zip(CONTROLS.items(), _CONTROLS_OFF_BY, strict=True):
-        result = joint_test(control, sequences=sequences, seed=seed)
+    for name, exact in _CONTROLS_OFF_BY.items():
+        result = joint_test(get(name).build(), sequences=sequences, seed=seed)
         yield Figure(f"chi-square of a control: {name}", ours.threshold, result.statistic, source,
                      relation=">=")  # fmt: skip
         yield Figure(f"total variation of a control: {name}", exact, result.total_variation,

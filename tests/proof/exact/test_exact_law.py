@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from draftproof.proof import WORLDS, exact_law, expected_accepted
-from draftproof.proof.controls import CONTROLS, correct
 from draftproof.proof.exact.exact_law import (
     BOUNDARY,
     RULES,
@@ -18,10 +17,13 @@ from draftproof.proof.exact.exact_law import (
     rule_law,
 )
 from draftproof.proof.exact.generator import NotDrivable
+from draftproof.proof.mutants import get
 from draftproof.proof.subjects.emission import ContractBroken
 from draftproof.proof.subjects.subject import as_subject
 from draftproof.reference.chain import Emission, exact_match, token
 from draftproof.reference.draw import inverse_cdf
+
+correct = get("token").build()
 
 L4, L357 = WORLDS["L4"], WORLDS["L357"]
 
@@ -86,6 +88,8 @@ def test_a_reference_is_a_rule():
         ("token", "toy", 2, Fraction(10, 9)),
         ("block", "toy", 2, Fraction(11, 9)),
         ("greedy-block", "toy", 2, Fraction(4, 3)),
+        ("gumbel", "toy", 2, Fraction(10, 9)),
+        ("gumbel", "L4", 1, Fraction(577, 816)),
         ("exact-match", "L4", 1, Fraction(9, 32)),
         ("token", "equal", 2, 2),
     ],
@@ -133,7 +137,8 @@ def test_wrong_rules_have_their_known_distance(subject, expected):
 
 
 def test_controls_have_their_known_distance():
-    distances = [exact_law(c, L4, 2).total_variation(L4.target_law(3)) for c in CONTROLS.values()]
+    wrong = [get(name).build() for name in ("resample p on a rejection", "one uniform for all")]
+    distances = [exact_law(c, L4, 2).total_variation(L4.target_law(3)) for c in wrong]
     assert distances == [Fraction(85, 512), Fraction(3, 32)]
 
 

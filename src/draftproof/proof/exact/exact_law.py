@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from draftproof.efficiency.chain import survival_in
 from draftproof.proof.exact.generator import NotDrivable
 from draftproof.proof.exact.interval import MAX_PATHS, OracleGenerator, Path, explore
 from draftproof.proof.exact.rule_law import RULES, Enumeration, draw_drafts, rule_law
@@ -24,6 +25,7 @@ __all__ = [
     "BOUNDARY",
     "RULES",
     "Enumeration",
+    "enumerate_rounded",
     "exact_law",
     "expected_accepted",
     "oracle_law",
@@ -72,12 +74,17 @@ def exact_law(
 def expected_accepted(subject: Any, world: World, num_draft: int) -> Fraction:
     """Return the expected number of kept drafts, E[tau], of a round of ``num_draft`` drafts.
 
-    Subject and errors are those of `exact_law`.
+    Subject and errors are those of `exact_law`, and "gumbel", whose noise no fractions can follow,
+    by its closed form.
 
     >>> from draftproof.proof.worlds.catalogue import WORLDS
     >>> expected_accepted("token", WORLDS["toy"], 2), expected_accepted("block", WORLDS["toy"], 2)
     (Fraction(10, 9), Fraction(11, 9))
     """
+    if isinstance(subject, str) and subject == "gumbel":
+        target, draft = (np.array(rows, dtype=object) for rows in (world.target, world.draft))
+        kept = survival_in(target, draft, num_draft, rule=subject, start=world.start)
+        return sum(kept, Fraction(0))
     return _enumerate(subject, world, num_draft, None).emitted - 1
 
 
@@ -119,7 +126,7 @@ def oracle_law(
         drafts = draw_drafts(path, draft, world, (), num_draft)
         return _call(subject, OracleGenerator(), [(world, (), drafts)], K)
 
-    return _rounded_collect(program, (world,), (num_draft + 1,), max_paths)
+    return enumerate_rounded(program, (world,), (num_draft + 1,), max_paths)
 
 
 def oracle_pair_law(
@@ -145,7 +152,7 @@ def oracle_pair_law(
         ]
         return _call(subject, OracleGenerator(), rows, K)
 
-    return _rounded_collect(program, worlds, [g + 1 for g in num_draft], max_paths)
+    return enumerate_rounded(program, worlds, [g + 1 for g in num_draft], max_paths)
 
 
 def oracle_two_call_law(
@@ -180,7 +187,7 @@ def oracle_two_call_law(
             text += _call(subject, rng, [(world, text, drafts)], K)[0]
         return (text,)
 
-    return _rounded_collect(program, (world,), (sum(rounds) + 2,), max_paths)
+    return enumerate_rounded(program, (world,), (sum(rounds) + 2,), max_paths)
 
 
 def rounding_error(world: World, length: int) -> float:
@@ -260,7 +267,7 @@ def _completed(
     return Law(joint, sum(lengths))
 
 
-def _rounded_collect(
+def enumerate_rounded(
     program: Callable[[Path], tuple[Text, ...]],
     worlds: Sequence[World],
     lengths: Sequence[int],
