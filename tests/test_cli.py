@@ -5,12 +5,13 @@ import types
 import xml.etree.ElementTree as ET
 from importlib import metadata
 
+import numpy as np
 import pytest
 import rich.console
 from typer.testing import CliRunner
 
 import draftproof.doctor
-from draftproof import cli
+from draftproof import AcceptanceRecord, cli
 from draftproof.proof import reproduce as figures_of
 from draftproof.proof.figure import Figure
 from draftproof.proof.worlds.catalogue import WORLDS
@@ -39,7 +40,8 @@ def test_without_a_command_the_help_is_shown():
     "command",
     [
         (),
-        *[(name,) for name in ("doctor", "practice", "check", "worlds", "mutants", "reproduce")],
+        *[(name,) for name in ("doctor", "practice", "check", "worlds", "mutants")],
+        *[(name,) for name in ("reproduce", "plan")],
     ],
 )
 def test_every_command_and_option_has_a_help_text(command):
@@ -252,3 +254,33 @@ def test_reproduce_fails_on_a_miss(monkeypatch, measured, code, last):
     as_json = run("reproduce", "--json")
     assert as_json.exit_code == code
     assert json.loads(as_json.stdout) == [figure.to_dict()]
+
+
+def test_plan_reads_rounds_records_and_rates(tmp_path):
+    q, p = np.full((1, 2, 2), 0.5), np.array([[[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]]])
+    np.savez(tmp_path / "rounds.npz", draft_token_ids=[[0, 0]], draft_probs=q, target_probs=p)
+    result = run("plan", tmp_path / "rounds.npz", "--cost-ratio", 0.1)
+    assert result.exit_code == 0
+    assert "make 2 drafts and verify by block: 2.5 tokens" in result.stdout
+    (tmp_path / "record.json").write_text(json.dumps(AcceptanceRecord().to_dict()))
+    nothing = run("plan", tmp_path / "record.json", "--cost-ratio", 0.1)
+    assert "do not speculate" in nothing.stdout
+    rows = json.loads(run("plan", "--alpha", 0.8, "--cost-ratio", 0.1, "--json").stdout)
+    assert [(row["alpha"], row["num_draft"]) for row in rows] == [(0.8, 6)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--cost-ratio", 0.1),
+        ("--alpha", 0.8),
+        ("--alpha", 1.0, "--cost-ratio", 0.1),
+        ("--alpha", 0.8, "--cost-ratio", 0),
+        ("nowhere.npz", "--cost-ratio", 0.1),
+        (__file__, "--cost-ratio", 0.1),
+    ],
+)
+def test_plan_refuses_what_it_cannot_plan_from(arguments):
+    result = run("plan", *arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""

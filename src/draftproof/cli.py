@@ -228,6 +228,52 @@ def reproduce(as_json: AsJson = False) -> None:
     raise typer.Exit(1 if missed else 0)
 
 
+@app.command()
+def plan(
+    cost_ratio: Annotated[
+        list[float],
+        typer.Option("--cost-ratio", help="Cost of one drafter call over one target call."),
+    ],
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Recorded rounds (.npz: draft_token_ids, draft_probs, target_probs, num_draft), "
+            "or an AcceptanceRecord (.json).",
+        ),
+    ] = None,
+    alpha: Annotated[
+        list[float] | None,
+        typer.Option("--alpha", help="In place of FILE: the share of drafts that are accepted."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how many drafts to make, and by which rule to verify them.
+
+    Both options may be given several times.
+    """
+    from draftproof.efficiency.plan import make_plan, optimal_table, read_survival
+
+    if (file is None) == (not alpha):
+        _refuse("what to plan from? Fix: give either FILE or --alpha.")
+    columns = ("rule", "num_draft", "expected_tokens", "speed_up")
+    try:
+        if file is None:
+            rows = optimal_table(alpha or [], cost_ratio)
+            _show(rows, as_json, ("alpha", "cost_ratio", *columns[1:]))
+            return
+        survival = read_survival(file)
+        plans = [make_plan(survival, ratio) for ratio in cost_ratio]
+    except (ValueError, OSError) as error:
+        _refuse(str(error))
+    rows = [row for each in plans for row in each.to_rows()]
+    _show(rows, as_json, ("best", "cost_ratio", *columns))
+    for each in plans if not as_json else ():
+        typer.echo(f"PLAN: {each.to_sentence()}")
+
+
 def _resolve(subject: str | None, contract: str | None) -> tuple[str | None, str | None]:
     """Let a name without a colon stand for the adapter of a public implementation."""
     if subject is None or ":" in subject:
