@@ -179,10 +179,11 @@ def integrate(call, world, g, accept_cells, final_cells, draft=None):
     """Integrate a verifier over all drafts and over the midpoints of a lattice of uniforms.
 
     `call(ids, q, p, uniforms)` verifies float64 arrays; `draft` is the Markov law that the drafts
-    come from, if it is not the declared `world.Q`.
+    come from, if it is not the declared `world.Q`. `accept_cells` may differ from draft to draft.
     """
     draft = world.Q if draft is None else draft
-    midpoints = [(np.arange(n) + 0.5) / n for n in (*[accept_cells] * g, final_cells)]
+    cells = [*np.broadcast_to(accept_cells, g).tolist(), final_cells]
+    midpoints = [(np.arange(n) + 0.5) / n for n in cells]
     lattice = np.stack([axis.ravel() for axis in np.meshgrid(*midpoints, indexing="ij")], axis=1)
     texts = list(chain_law(draft, g).items())
     drafts = np.array([text for text, _ in texts], dtype=np.int64).reshape(len(texts), g)

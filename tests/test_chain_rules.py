@@ -3,6 +3,8 @@
 # mypy: no-check-untyped-defs
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from draftproof import (
     RowStatus,
     SparseProbs,
     available_backends,
+    noise,
     verify,
     verify_greedy,
     verify_packed,
@@ -118,6 +121,24 @@ def test_the_reference_is_what_runs(case_of):
         assert greedy.state.row(b) == state_after(*arguments, (), emitted)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize(
+    ("g", "cells", "mean_accepted"), [(0, [], 0), (1, [4], "3/4"), (2, [15, 16], "11/8")]
+)
+def test_the_joint_law_of_block_is_exactly_the_targets(
+    l4, joint_law, target_law, dtype, g, cells, mean_accepted
+):
+    """On L4 the tests' thresholds are multiples of 1/15 and 1/16, those of last draws of 1/8."""
+
+    def call(ids, q, p, uniforms):
+        q, p = q.astype(dtype), p.astype(dtype)
+        return verify(ids, q, p, uniforms=uniforms, rule="block", backend="numpy")
+
+    integral = joint_law(call, l4, g, cells, 8)
+    assert integral.law == target_law(l4.P, g + 1)
+    assert integral.mean_accepted == Fraction(mean_accepted)
+
+
 # Layouts and laws
 
 
@@ -190,6 +211,17 @@ def test_a_row_is_the_same_alone_and_among_others(rule, backend, case_of):
         one = case.ids[b : b + 1, :g], case.q[b : b + 1, :g], case.p[b : b + 1, : g + 1], [g]
         alone = verify(*one, seeds=[seeds[b]], positions=[positions[b]], **options)
         assert alone.to_lists() == [together.to_lists()[b]]
+
+
+@pytest.mark.parametrize("name", ["block", "greedy-block"])
+def test_the_noise_of_a_round_is_keyed_by_the_round(backend, case_of, name):
+    """By the absolute position it would be lossy: a rejected round has looked at later noise."""
+    case = case_of(12, 5, 40)
+    seeds, positions = np.arange(12, dtype=np.uint64) + 50, np.arange(12) * 7
+    accept = noise.uniform(seeds[:, None], positions[:, None], noise.Stream.ACCEPT, np.arange(5))
+    final = noise.uniform(seeds, positions, noise.Stream.FINAL, 0)
+    keyed = verify(*case, seeds=seeds, positions=positions, rule=name, backend=backend)
+    assert_same(keyed, verify(*case, uniforms=(accept, final), rule=name, backend=backend))
 
 
 # Bad input
