@@ -19,8 +19,8 @@ from draftproof import (
     verify_packed,
 )
 from draftproof.validation import mass_tolerance
-from draftproof.verify import PLAIN_RULES
 
+PLAIN_RULES = ("token", "exact-match")
 BACKENDS = available_backends()
 DTYPES = [np.float64, np.float32, np.float16, ml_dtypes.bfloat16]
 LEVELS = ["touched", "full", "off"]
@@ -148,7 +148,7 @@ def test_touched_judges_the_mass_of_the_rows_it_sums(backend, side, tau, positio
     assert result.status.tolist() == [RowStatus[f"{side}_MASS"] if summed else RowStatus.OK]
 
 
-@pytest.mark.parametrize("rule", PLAIN_RULES)
+@pytest.mark.parametrize("rule", [*PLAIN_RULES, "block"])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "mapped", "packed"])
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_status_of_random_damage_is_the_same_on_every_backend(case_of, rule, kind, level):

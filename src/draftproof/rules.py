@@ -41,7 +41,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "exact-match": Rule("none", "position", kernels=_CHAIN),
         "block": Rule(
             "rows",
-            kernels={"numpy": "draftproof.kernels.block_numpy", **_REFERENCE},
+            kernels={**_CHAIN, "numpy": "draftproof.kernels.block_numpy"},
         ),
         "gumbel": Rule(
             "none",

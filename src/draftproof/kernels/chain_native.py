@@ -16,6 +16,9 @@ from draftproof.validation import VALIDATE, mass_tolerance
 
 __all__ = ["Plain", "uniform", "verify_chain", "verify_plain"]
 
+_RULES = ("token", "exact-match", "block")
+"""In the order of the kernel's enum."""
+
 
 class Plain(NamedTuple):
     """What a plain call emits; its uniforms, accept [B * K] and then final [B], in one array."""
@@ -70,7 +73,7 @@ def verify_chain(
         np.ascontiguousarray(final, np.float64),
         batch.max_draft,
         drafter_vocabulary,
-        rule == "exact-match",
+        _RULES.index(rule),
         VALIDATE.index(validate),
         mass_tolerance(batch.target_probs.dtype, vocabulary),
         draft_tolerance,
@@ -105,7 +108,7 @@ def verify_plain(
         target_probs,
         num_draft,
         rng,
-        rule == "exact-match",
+        _RULES.index(rule),
         VALIDATE.index(validate),
         mass_tolerance,
         num_threads,

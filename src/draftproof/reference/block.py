@@ -38,14 +38,15 @@ def weights(drafts: Sequence[int], q_rows: Sequence[Row], p_rows: Sequence[Row])
 def keeps(w: Any, z: Any, u: Any) -> bool:
     """Keep i < g drafts with probability h_i = Z_i / (Z_i + 1 - w_i), where 0/0 is 1.
 
-    No division, and no rounding where w_i = 1.
+    No division, and no rounding where w_i = 1. Behind a draft with p = 0 nothing is kept, whatever
+    the laws there say.
 
     Args:
         w: w_i.
         z: Z_i, the mass of the residual after i drafts.
         u: the uniform of draft i.
     """
-    return bool(w >= 1 or u * (z + (1 - w)) < z)
+    return bool(w >= 1 or (w > 0 and u * (z + (1 - w)) < z))
 
 
 def block(

@@ -30,7 +30,8 @@ def draft_row(batch: Batch, row: int, position: int) -> Row:
     if batch.sparse_ids is not None:
         ids = batch.sparse_ids[at]
         listed = (ids >= 0) & (ids < batch.vocabulary)
-        np.add.at(dense, ids[listed], stored[listed])
+        with np.errstate(invalid="ignore"):
+            np.add.at(dense, ids[listed], stored[listed])
     elif batch.draft_to_target is not None:
         dense[batch.draft_to_target] = stored
     else:

@@ -94,7 +94,7 @@ std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_i
                           nb::handle target_probs, nb::handle num_draft, nb::handle cu_num_draft,
                           nb::handle greedy, nb::handle accept, nb::handle final,
                           std::int64_t max_draft, std::int64_t drafter_vocabulary,
-                          bool exact_match, int validate, double target_tolerance,
+                          int rule, int validate, double target_tolerance,
                           double draft_tolerance, nb::handle most_threads,
                           nb::handle available_threads, nb::handle token_ids,
                           nb::handle num_emitted, nb::handle status_bits) {
@@ -102,7 +102,7 @@ std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_i
     const auto draft = optional_array(draft_probs), sparse = optional_array(sparse_ids),
                columns = optional_array(column_of);
     Call call{};
-    call.rule = exact_match ? Rule::exact_match : Rule::token;
+    call.rule = static_cast<Rule>(rule);
     call.validate = static_cast<Validate>(validate);
     call.target_side = target_side(target_tolerance);
     call.draft_side = draft_side(draft_tolerance);
@@ -157,7 +157,7 @@ class Tolerance {
 // draftproof.batch has to look closer.
 nb::object verify_plain(nb::handle draft_token_ids, nb::handle draft_probs,
                         nb::handle target_probs, nb::handle num_draft, nb::handle generator,
-                        bool exact_match, int validate, nb::handle mass_tolerance,
+                        int rule, int validate, nb::handle mass_tolerance,
                         nb::handle most_threads, nb::handle available_threads) {
     const bool has_draft = !draft_probs.is_none(), has_lengths = !num_draft.is_none();
     if (!Array::is_one(draft_token_ids) || !Array::is_one(target_probs) ||
@@ -195,7 +195,7 @@ nb::object verify_plain(nb::handle draft_token_ids, nb::handle draft_probs,
         std::fill_n(Array(lengths).as<std::int64_t>(), size, longest);
     }
     static thread_local Tolerance tolerance;
-    call.rule = exact_match ? Rule::exact_match : Rule::token;
+    call.rule = static_cast<Rule>(rule);
     call.validate = static_cast<Validate>(validate);
     call.target = target.table();
     call.target_side =
@@ -267,12 +267,12 @@ NB_MODULE(_native, module) {
     using namespace nb::literals;
     if (_import_array() < 0) throw nb::python_error();
     module.def("verify_plain", &verify_plain, "draft_token_ids"_a, "draft_probs"_a.none(),
-               "target_probs"_a, "num_draft"_a.none(), "rng"_a, "exact_match"_a, "validate"_a,
+               "target_probs"_a, "num_draft"_a.none(), "rng"_a, "rule"_a, "validate"_a,
                "mass_tolerance"_a, "most_threads"_a.none(), "available_threads"_a);
     module.def("verify_chain", &verify_chain, "draft_token_ids"_a, "drafter_token_ids"_a,
                "draft_probs"_a.none(), "sparse_ids"_a.none(), "column_of"_a.none(),
                "target_probs"_a, "num_draft"_a, "cu_num_draft"_a.none(), "greedy"_a.none(),
-               "accept"_a, "final"_a, "max_draft"_a, "drafter_vocabulary"_a, "exact_match"_a,
+               "accept"_a, "final"_a, "max_draft"_a, "drafter_vocabulary"_a, "rule"_a,
                "validate"_a, "target_tolerance"_a, "draft_tolerance"_a, "most_threads"_a.none(),
                "available_threads"_a, "token_ids"_a, "num_emitted"_a, "status"_a);
     module.def("fill_uniforms", &fill_uniforms);

@@ -16,7 +16,7 @@
 
 namespace draftproof {
 
-enum class Rule { token, exact_match };
+enum class Rule { token, exact_match, block };
 enum class Validate { touched, full, off };
 
 // One call's arrays, in either layout. Row b's drafts are draft_token_ids[first(b) + i].
@@ -63,7 +63,6 @@ class ChainVerifier {
 
     void verify(std::int64_t b) {
         b_ = b;
-        drafts_ = call_.draft_token_ids + call_.first(b);
         std::int64_t* tokens = call_.token_ids + b * (call_.max_draft + 1);
         std::fill(tokens, tokens + call_.max_draft + 1, std::int64_t{-1});
         call_.num_emitted[b] = 0;
@@ -95,9 +94,16 @@ class ChainVerifier {
     std::int64_t judge_shape() {
         g_ = call_.num_draft[b_];
         if (g_ < 0 || g_ > call_.max_draft) return status::length_out_of_range;
-        const std::int64_t* ids = call_.drafter_token_ids + call_.first(b_);
+        // Copied, and judged as copies: another thread may write to the caller's arrays meanwhile.
+        const std::int64_t at = call_.first(b_);
+        scratch_.drafts.resize(2 * g_);
+        drafts_ = scratch_.drafts.data();
+        drafter_ids_ = drafts_ + g_;
+        std::copy_n(call_.draft_token_ids + at, g_, scratch_.drafts.begin());
+        std::copy_n(call_.drafter_token_ids + at, g_, scratch_.drafts.begin() + g_);
         for (std::int64_t i = 0; i < g_; ++i) {
-            if (ids[i] < 0 || ids[i] >= call_.drafter_vocabulary) {
+            if (drafter_ids_[i] < 0 || drafter_ids_[i] >= call_.drafter_vocabulary ||
+                drafts_[i] < 0 || drafts_[i] >= call_.vocabulary) {
                 return status::token_out_of_range;
             }
         }
@@ -110,7 +116,11 @@ class ChainVerifier {
             if (fault) return fault;
         }
         if (call_.greedy && call_.greedy[b_]) return emit_greedy();
-        return call_.rule == Rule::exact_match ? emit_exact_match() : emit_token();
+        switch (call_.rule) {
+            case Rule::token: return emit_token();
+            case Rule::exact_match: return emit_exact_match();
+            default: return emit_block(call_.validate != Validate::off);
+        }
     }
 
     std::int64_t emit_token() {
@@ -158,6 +168,73 @@ class ChainVerifier {
             if (fault) return fault;
         }
         return outcome;
+    }
+
+    // draftproof.reference.block, from the last draft down: rows that it does not keep are read too.
+    std::int64_t emit_block(bool judged) {
+        const double* accept = call_.accept + call_.first(b_);
+        auto& w = scratch_.ratios;
+        w.assign(g_ + 1, 1);
+        bool suspicious = !is_uniform(call_.final[b_]);
+        for (std::int64_t i = 0; i < g_; ++i) {
+            const double p = target_entry(i), q = draft_entry(i), scaled = w[i] * p;
+            suspicious |= !(is_uniform(accept[i]) && p >= 0 && q >= 0 && p <= kLargest &&
+                            q <= kLargest);
+            w[i + 1] = scaled == 0 ? scaled : scaled < q ? scaled / q : 1;
+        }
+        tau_ = g_;
+        if (judged && suspicious) {
+            const std::int64_t fault = judge_entries();
+            if (fault) return fault;
+        }
+        const bool recovered = g_ > 0 && !(accept[g_ - 1] < w[g_]);
+        const double u = call_.final[b_];
+        DraftLaw law{};
+        Weights weights{call_.target_row(b_, tau_), nullptr};
+        RowSum sum;
+        for (tau_ -= recovered;; --tau_) {
+            if (recovered) {
+                if (!(w[tau_] > 0)) continue;
+                law = draft_law(tau_);
+                weights = {call_.target_row(b_, tau_), &law, w[tau_]};
+            }
+            RowCheck check;
+            sum = sum_row(weights, scratch_, sums_, check);
+            const bool dense = law.kind == DraftLaw::Kind::dense ||
+                               law.kind == DraftLaw::Kind::mapped;
+            suspicious = check.sign || call_.target_side.is_off(check.p_mass) ||
+                         (recovered && (law_is_suspicious_ ||
+                                        (dense && call_.draft_side.is_off(check.q_mass))));
+            if (judged && suspicious) {
+                std::int64_t fault = judge_row(weights.p, call_.target_side);
+                if (!fault && recovered) fault = judge_draft_row(tau_);
+                if (fault) return fault;
+            }
+            if (!recovered || tau_ == 0 || keeps(weights, sum, accept[tau_ - 1])) break;
+        }
+        Drawn drawn = draw_summed(weights, u, sum, scratch_, sums_);
+        std::int64_t outcome = status::ok;
+        if (recovered && drawn.total == 0) {  // p equals q but for rounding: no epsilon, draw from p
+            outcome = status::zero_residual;
+            RowCheck ignored;
+            drawn = draw({weights.p, nullptr}, u, scratch_, sums_, ignored);
+        }
+        last_token_ = drawn.token;
+        if (last_token_ >= 0) return outcome;
+        return judged ? call_.target_side.mass : emit_block(true);
+    }
+
+    // Whether tau_ drafts are kept, tau_ > 0. Where the error of the sum leaves that open, the
+    // definition's own sum decides.
+    bool keeps(const Weights& weights, const RowSum& sum, double u) {
+        const double w = weights.scale;
+        if (w >= 1) return true;
+        double z = sum.total;
+        const double bound = u * (z + (1 - w));
+        if (!(std::fabs(z - bound) > 2 * (sum.error + 0x1p-51) * std::max(z, bound))) {
+            z = mass_in_order(weights, scratch_, sums_);
+        }
+        return u * (z + (1 - w)) < z;
     }
 
     std::int64_t emit_exact_match() {
@@ -223,8 +300,7 @@ class ChainVerifier {
             }
             return sum;
         }
-        const std::int64_t column = call_.drafter_token_ids[call_.first(b_) + i];
-        return column < row.size ? row[column] : 0;
+        return drafter_ids_[i] < row.size ? row[drafter_ids_[i]] : 0;
     }
 
     DraftLaw draft_law(std::int64_t i) {
@@ -331,7 +407,8 @@ class ChainVerifier {
     Scratch& scratch_;
     const RowSums& sums_;
     std::int64_t b_ = 0, g_ = 0, tau_ = 0, last_token_ = -1;
-    const std::int64_t* drafts_ = nullptr;
+    const std::int64_t* drafts_ = nullptr;       // in the target's vocabulary
+    const std::int64_t* drafter_ids_ = nullptr;  // in the drafter's
     bool law_is_suspicious_ = false;
 };
 

@@ -33,6 +33,7 @@ bool verify_few(const Call& call, std::int64_t b) {
     std::int64_t tau = 0;
     for (; tau < g; ++tau) {
         const std::int64_t x = drafts[tau];
+        if (static_cast<std::uint64_t>(x) >= static_cast<std::uint64_t>(size)) return false;
         const double p = reinterpret_cast<const T*>(p_row)[x],
                      q = reinterpret_cast<const T*>(q_row)[x], u = accept[tau];
         if (!good(u, p, q)) return false;

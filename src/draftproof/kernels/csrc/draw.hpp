@@ -17,17 +17,20 @@
 
 namespace draftproof {
 
-// The weights of a last draw: max(0, p - q), or p where there is no q.
+// The weights of a last draw: max(0, scale * p - q), or p where there is no q.
 struct Weights {
     Row p;
     const DraftLaw* q;
+    double scale = 1;
 
     std::int64_t size() const { return p.size; }
 };
 
-// Per thread, reused: O(V / kBlock) numbers and two blocks.
+// Per thread, reused: O(V / kBlock + K) numbers and two blocks.
 struct Scratch {
     std::vector<double> block_weights;
+    std::vector<double> ratios;
+    std::vector<std::int64_t> drafts;
     std::vector<SparseEntry> entries;
     alignas(64) float p32[kBlock], q32[kBlock];
     alignas(64) double p64[kBlock], q64[kBlock];
@@ -72,23 +75,28 @@ class Blocks {
     int first_;
 };
 
+// Call f(start, n, block) for the first block and for all the others together.
+template <typename Function>
+void visit_runs(const Blocks& blocks, std::int64_t size, Function f) {
+    const int first = blocks.size(0);
+    f(0, first, 0);
+    f(first, size - first, 1);
+}
+
 // Sum the weights by blocks, in T.
 template <typename T>
 void sum_blocks(const Weights& weights, const Blocks& blocks, Scratch& scratch,
-                const RowSums& sums, double* block_weights, RowCheck& check) {
+                const RowSums& sums, double* out, RowCheck& check) {
     const T* p = weights.p.as<T>();
     const T* q = weights.q ? weights.q->as<T>(weights.size()) : nullptr;
     if (p && (!weights.q || q)) {
-        const auto sum = [&](std::int64_t start, std::int64_t n, double* out) {
+        visit_runs(blocks, weights.size(), [&](std::int64_t start, std::int64_t n, int block) {
             if (q) {
-                sums.residual(p + start, q + start, n, out, check);
+                sums.residual(p + start, q + start, weights.scale, n, out + block, check);
             } else {
-                sums.plain(p + start, n, out, check);
+                sums.plain(p + start, n, out + block, check);
             }
-        };
-        const int first = blocks.size(0);
-        sum(0, first, block_weights);
-        sum(first, weights.size() - first, block_weights + 1);
+        });
         return;
     }
     for (std::int64_t j = 0; j < blocks.count(); ++j) {
@@ -99,9 +107,10 @@ void sum_blocks(const Weights& weights, const Blocks& blocks, Scratch& scratch,
         if (weights.q && weights.q->listed_within(at, size)) {
             const T* q_block = q ? q + at : scratch.q_block(T{});
             if (!q) weights.q->copy(at, size, scratch.q_block(T{}));
-            sums.residual(p_block, q_block, size, block_weights++, check);
+            sums.residual(p_block, q_block, weights.scale, size, out + j, check);
         } else {
-            sums.plain(p_block, size, block_weights++, check);
+            sums.plain(p_block, size, out + j, check);
+            out[j] *= weights.scale;
         }
     }
 }
@@ -113,32 +122,37 @@ inline const double* exact_weights(const Weights& weights, std::int64_t start, i
     const float* p = weights.p.as<float>();
     const float* q = weights.q ? weights.q->as<float>(weights.size()) : nullptr;
     if (p && q) {
-        sums.differences_float32(p + start, q + start, n, w);
+        sums.scaled_weights_float32(p + start, q + start, weights.scale, n, w);
         return w;
     }
     weights.p.copy(start, n, w);
     if (weights.q && weights.q->listed_within(start, n)) {
         weights.q->copy(start, n, scratch.q64);
         for (int i = 0; i < n; ++i) {
-            const double difference = w[i] - scratch.q64[i];
+            const double difference = weights.scale * w[i] - scratch.q64[i];
             w[i] = difference > 0 ? difference : 0;
         }
+    } else if (weights.q) {
+        for (int i = 0; i < n; ++i) w[i] *= weights.scale;
     }
     return w;
+}
+
+// Call visit(start, n, w) for the weights block by block, until it returns true.
+template <typename Visit>
+void each_block(const Weights& weights, Scratch& scratch, const RowSums& sums, Visit visit) {
+    for (std::int64_t start = 0; start < weights.size(); start += kBlock) {
+        const int n = static_cast<int>(std::min<std::int64_t>(kBlock, weights.size() - start));
+        if (visit(start, n, exact_weights(weights, start, n, scratch, sums))) return;
+    }
 }
 
 // The definition.
 inline Drawn draw_in_order(const Weights& weights, double u, Scratch& scratch,
                            const RowSums& sums) {
     double total = 0;
-    const auto each_block = [&](auto&& visit) {
-        for (std::int64_t start = 0; start < weights.size(); start += kBlock) {
-            const int n = static_cast<int>(std::min<std::int64_t>(kBlock, weights.size() - start));
-            if (visit(start, n, exact_weights(weights, start, n, scratch, sums))) return;
-        }
-    };
     std::int64_t last_positive = -1;
-    each_block([&](std::int64_t start, int n, const double* w) {
+    each_block(weights, scratch, sums, [&](std::int64_t start, int n, const double* w) {
         for (int i = 0; i < n; ++i) {
             total += w[i];
             if (w[i] != 0) last_positive = start + i;
@@ -149,7 +163,7 @@ inline Drawn draw_in_order(const Weights& weights, double u, Scratch& scratch,
     const double threshold = u * total;
     double running = 0;
     std::int64_t token = -1;
-    each_block([&](std::int64_t start, int n, const double* w) {
+    each_block(weights, scratch, sums, [&](std::int64_t start, int n, const double* w) {
         for (int i = 0; i < n; ++i) {
             running += w[i];
             if (running > threshold) {
@@ -196,99 +210,128 @@ inline std::int64_t draw_by_blocks(const Weights& weights, const Blocks& blocks,
     return certain ? blocks.start(j) + i : -1;
 }
 
-template <typename T>
-double total_by_blocks(const Weights& weights, const Blocks& blocks, Scratch& scratch,
-                       const RowSums& sums, RowCheck& check) {
-    scratch.block_weights.resize(blocks.count());
-    sum_blocks<T>(weights, blocks, scratch, sums, scratch.block_weights.data(), check);
+inline double total(const Scratch& scratch) {
     return std::accumulate(scratch.block_weights.begin(), scratch.block_weights.end(), 0.0);
 }
 
-// The weights of float32 rows summed without a float32 rounding.
-inline double exact_total_by_blocks(const Weights& weights, const Blocks& blocks,
-                                    Scratch& scratch, const RowSums& sums) {
+// Sum float32 rows by blocks without a float32 rounding, and other rows in float64.
+inline void sum_blocks_exactly(const Weights& weights, const Blocks& blocks, Scratch& scratch,
+                               const RowSums& sums, RowCheck& check) {
     const float* p = weights.p.as<float>();
     const float* q = weights.q ? weights.q->as<float>(weights.size()) : nullptr;
+    double* out = scratch.block_weights.data();
     if (!p || (weights.q && !q)) {
-        RowCheck ignored;
-        return total_by_blocks<double>(weights, blocks, scratch, sums, ignored);
+        sum_blocks<double>(weights, blocks, scratch, sums, out, check);
+        return;
     }
-    const auto sum = [&](std::int64_t start, std::int64_t n, double* out) {
+    visit_runs(blocks, weights.size(), [&](std::int64_t start, std::int64_t n, int block) {
         if (q) {
-            sums.exact_residual_float32(p + start, q + start, n, out);
+            sums.scaled_residual_float32(p + start, q + start, weights.scale, n, out + block,
+                                         check);
         } else {
-            sums.exact_plain_float32(p + start, n, out);
+            sums.exact_plain_float32(p + start, n, out + block);
         }
-    };
-    const int first = blocks.size(0);
-    sum(0, first, scratch.block_weights.data());
-    sum(first, weights.size() - first, scratch.block_weights.data() + 1);
-    return std::accumulate(scratch.block_weights.begin(), scratch.block_weights.end(), 0.0);
+    });
 }
 
-// The definition in one pass, for so few tokens that blocks would only be in the way.
-inline Drawn draw_few(const Weights& weights, double u, Scratch& scratch, RowCheck& check) {
+// So few weights that blocks would only be in the way; they lie in the scratch.
+inline double sum_few(const Weights& weights, Scratch& scratch, RowCheck& check) {
     const int n = static_cast<int>(weights.size());
     double *w = scratch.p64, *q = scratch.q64;
     weights.p.copy(0, n, w);
     if (weights.q) weights.q->copy(0, n, q);
-    double total = 0;
-    std::int64_t last_positive = -1;
+    double sum = 0;
     for (int i = 0; i < n; ++i) {
         check.p_mass += w[i];
         check.sign |= w[i] < 0;
         if (weights.q) {
             check.q_mass += q[i];
             check.sign |= q[i] < 0;
-            w[i] = w[i] - q[i] > 0 ? w[i] - q[i] : 0;
+            const double difference = weights.scale * w[i] - q[i];
+            w[i] = difference > 0 ? difference : 0;
         }
-        total += w[i];
-        if (w[i] != 0) last_positive = i;
+        sum += w[i];
     }
+    return sum;
+}
+
+// The definition, with the sum and the weights that sum_few left.
+inline Drawn draw_few(std::int64_t n, double u, double total, const Scratch& scratch) {
     if (!(total > 0) || std::isinf(total)) return {-1, total};
+    const double* w = scratch.p64;
     const double threshold = u * total;
     double running = 0;
-    for (int i = 0; i < n; ++i) {
+    std::int64_t last_positive = -1;
+    for (std::int64_t i = 0; i < n; ++i) {
         running += w[i];
         if (running > threshold) return {i, total};
+        if (w[i] != 0) last_positive = i;
     }
     return {last_positive, total};
 }
 
 }  // namespace detail
 
-// Draw one token. `check` receives what the pass saw of the row or rows.
-inline Drawn draw(const Weights& weights, double u, Scratch& scratch, const RowSums& sums,
-                  RowCheck& check) {
+// The sum of a row's weights, whose blocks lie in the scratch until the next one.
+struct RowSum {
+    double total;
+    double error;  // relative, of every partial sum; infinite if they are not to be trusted
+    bool narrow;   // float32 rounding is part of it
+};
+
+// `check` receives what the pass saw of the row or rows.
+inline RowSum sum_row(const Weights& weights, Scratch& scratch, const RowSums& sums,
+                      RowCheck& check) {
     using namespace detail;
-    if (weights.size() <= kFew) return draw_few(weights, u, scratch, check);
+    if (weights.size() <= kFew) return {sum_few(weights, scratch, check), 0, false};
+    const bool narrow = weights.scale == 1 && weights.p.dtype != Dtype::float64 &&
+                        (!weights.q || weights.q->fits_float32);
+    const Blocks blocks(weights.p);
+    scratch.block_weights.resize(blocks.count());
+    if (narrow) {
+        sum_blocks<float>(weights, blocks, scratch, sums, scratch.block_weights.data(), check);
+    } else {
+        sum_blocks_exactly(weights, blocks, scratch, sums, check);
+    }
+    const double sum = total(scratch);
+    if (!(sum > 1e-280 && sum < 1e280)) return {sum, HUGE_VAL, narrow};
     // Two sums of V numbers, theirs and ours, and the product with u, each rounding at most once
     // per number.
     const double order_error = (2.0 * weights.size() + 16) * 0x1p-53;
-    const auto trusted = [](double total) { return total > 1e-280 && total < 1e280; };
-    const bool narrow =
-        weights.p.dtype != Dtype::float64 && (!weights.q || weights.q->fits_float32);
+    return {sum, order_error + (narrow ? kFastRoundoff * 1.01 : 0), narrow};
+}
+
+// The sum as the definition makes it.
+inline double mass_in_order(const Weights& weights, Scratch& scratch, const RowSums& sums) {
+    double mass = 0;
+    detail::each_block(weights, scratch, sums, [&](std::int64_t, int n, const double* w) {
+        for (int i = 0; i < n; ++i) mass += w[i];
+        return false;
+    });
+    return mass;
+}
+
+// Draw one token from the row that was summed last.
+inline Drawn draw_summed(const Weights& weights, double u, RowSum sum, Scratch& scratch,
+                         const RowSums& sums) {
+    using namespace detail;
+    if (weights.size() <= kFew) return draw_few(weights.size(), u, sum.total, scratch);
+    if (sum.total == 0) return {-1, 0};
+    if (std::isinf(sum.error)) return draw_in_order(weights, u, scratch, sums);
     const Blocks blocks(weights.p);
-    double total;
-    std::int64_t token = -1;
-    if (narrow) {
-        total = total_by_blocks<float>(weights, blocks, scratch, sums, check);
-        const double error = order_error + kFastRoundoff * 1.01;
-        if (trusted(total)) {
-            token = draw_by_blocks(weights, blocks, u, total, error, scratch, sums);
-        }
-        if (token < 0 && trusted(total)) {
-            const double repeated = exact_total_by_blocks(weights, blocks, scratch, sums);
-            token = draw_by_blocks(weights, blocks, u, repeated, order_error, scratch, sums);
-        }
-    } else {
-        total = total_by_blocks<double>(weights, blocks, scratch, sums, check);
-        if (trusted(total)) {
-            token = draw_by_blocks(weights, blocks, u, total, order_error, scratch, sums);
-        }
+    std::int64_t token = draw_by_blocks(weights, blocks, u, sum.total, sum.error, scratch, sums);
+    if (token < 0 && sum.narrow) {
+        RowCheck ignored;
+        sum_blocks_exactly(weights, blocks, scratch, sums, ignored);
+        token = draw_by_blocks(weights, blocks, u, total(scratch),
+                               sum.error - kFastRoundoff * 1.01, scratch, sums);
     }
-    if (token < 0 && total != 0) return draw_in_order(weights, u, scratch, sums);
-    return {token, total};
+    return token < 0 ? draw_in_order(weights, u, scratch, sums) : Drawn{token, sum.total};
+}
+
+inline Drawn draw(const Weights& weights, double u, Scratch& scratch, const RowSums& sums,
+                  RowCheck& check) {
+    return draw_summed(weights, u, sum_row(weights, scratch, sums, check), scratch, sums);
 }
 
 }  // namespace draftproof

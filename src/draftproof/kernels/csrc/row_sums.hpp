@@ -23,29 +23,37 @@ struct RowCheck {
 };
 
 // Each sum writes one weight for each block of kBlock numbers (the last may be short) and adds to
-// the check. `residual` sums max(0, p - q), `plain` sums p; on float32 rows each of their weights
-// is within kFastRoundoff, the `exact` ones' err by float64 rounding alone. `differences` are the
-// float64 weights themselves; where p or q is NaN, so may theirs be. `largest` is the maximum, NaN
-// aside.
+// the check. `residual` sums max(0, p - q), `scaled_residual` max(0, scale * p - q), `plain` p; the
+// weights of `residual_float32` and `plain_float32` are within kFastRoundoff, those of the others
+// err by float64 rounding alone. `scaled_weights` are the float64 weights themselves; where p or q
+// is NaN, so may theirs be. `largest` is the maximum, NaN aside.
 struct RowSums {
     void (*residual_float32)(const float* p, const float* q, std::int64_t n, double* weights,
                              RowCheck& check);
-    void (*residual_float64)(const double* p, const double* q, std::int64_t n, double* weights,
-                             RowCheck& check);
+    void (*scaled_residual_float32)(const float* p, const float* q, double scale, std::int64_t n,
+                                    double* weights, RowCheck& check);
+    void (*scaled_residual_float64)(const double* p, const double* q, double scale,
+                                    std::int64_t n, double* weights, RowCheck& check);
+    void (*scaled_weights_float32)(const float* p, const float* q, double scale, std::int64_t n,
+                                   double* out);
     void (*plain_float32)(const float* p, std::int64_t n, double* weights, RowCheck& check);
     void (*plain_float64)(const double* p, std::int64_t n, double* weights, RowCheck& check);
-    void (*exact_residual_float32)(const float* p, const float* q, std::int64_t n,
-                                   double* weights);
     void (*exact_plain_float32)(const float* p, std::int64_t n, double* weights);
-    void (*differences_float32)(const float* p, const float* q, std::int64_t n, double* out);
     float (*largest_float32)(const float* x, std::int64_t n);
     double (*largest_float64)(const double* x, std::int64_t n);
 
-    void residual(const float* p, const float* q, std::int64_t n, double* w, RowCheck& c) const {
-        residual_float32(p, q, n, w, c);
+    // In the rows' own precision where the scale is 1.
+    void residual(const float* p, const float* q, double scale, std::int64_t n, double* w,
+                  RowCheck& c) const {
+        if (scale == 1) {
+            residual_float32(p, q, n, w, c);
+        } else {
+            scaled_residual_float32(p, q, scale, n, w, c);
+        }
     }
-    void residual(const double* p, const double* q, std::int64_t n, double* w, RowCheck& c) const {
-        residual_float64(p, q, n, w, c);
+    void residual(const double* p, const double* q, double scale, std::int64_t n, double* w,
+                  RowCheck& c) const {
+        scaled_residual_float64(p, q, scale, n, w, c);
     }
     void plain(const float* p, std::int64_t n, double* w, RowCheck& c) const {
         plain_float32(p, n, w, c);

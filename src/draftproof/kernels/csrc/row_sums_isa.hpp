@@ -151,8 +151,9 @@ DRAFTPROOF_INLINE void residual_block(const float* p, const float* q, std::int64
 }
 
 template <int kStreams>
-DRAFTPROOF_INLINE void residual_block(const double* p, const double* q, std::int64_t gap, int size,
-                                      double* weights, std::int64_t weight_gap, Masses64& masses) {
+DRAFTPROOF_INLINE void scaled_block(const double* p, const double* q, double scale,
+                                    std::int64_t gap, int size, double* weights,
+                                    std::int64_t weight_gap, Masses64& masses) {
     DoubleV sums[kStreams][2] = {};
     int i = 0;
     for (; i + 2 * kDoubles <= size; i += 2 * kDoubles) {
@@ -160,19 +161,19 @@ DRAFTPROOF_INLINE void residual_block(const double* p, const double* q, std::int
             for (int k = 0; k < 2; ++k) {
                 const auto a = load_vector<DoubleV>(p + s * gap + i + k * kDoubles);
                 const auto b = load_vector<DoubleV>(q + s * gap + i + k * kDoubles);
-                const DoubleV both = lesser(a, b);
-                sums[s][k] += a - both;
+                const DoubleV scaled = scale * a;
+                sums[s][k] += scaled - lesser(scaled, b);
                 masses.p[k] = accumulate(masses.p[k], a);
                 masses.q[k] = accumulate(masses.q[k], b);
-                masses.signs |= (Bits64V)both;
+                masses.signs |= (Bits64V)lesser(a, b);
             }
         }
     }
     for (int s = 0; s < kStreams; ++s) {
         double weight = total(sums[s][0] + sums[s][1]);
         for (int j = i; j < size; ++j) {
-            const double a = p[s * gap + j], b = q[s * gap + j];
-            weight += a - b > 0 ? a - b : 0;
+            const double a = p[s * gap + j], b = q[s * gap + j], difference = scale * a - b;
+            weight += difference > 0 ? difference : 0;
             masses.p_tail += a;
             masses.q_tail += b;
             masses.sign_tail |= a < 0 || b < 0;
@@ -181,25 +182,33 @@ DRAFTPROOF_INLINE void residual_block(const double* p, const double* q, std::int
     }
 }
 
-// The same weights without a float32 rounding: what a draw falls back on.
+// The weights max(0, scale * a - b) of float32 rows, without a float32 rounding.
 template <int kStreams>
-DRAFTPROOF_INLINE void exact_block(const float* p, const float* q, std::int64_t gap, int size,
-                                   double* weights, std::int64_t weight_gap) {
+DRAFTPROOF_INLINE void scaled_block(const float* p, const float* q, double scale,
+                                    std::int64_t gap, int size, double* weights,
+                                    std::int64_t weight_gap, Masses64& masses) {
     DoubleV sums[2 * kStreams] = {};
     int i = 0;
     for (; i + kFloats <= size; i += kFloats) {
         for (int s = 0; s < 2 * kStreams; ++s) {
             const std::int64_t at = s / 2 * gap + i + s % 2 * (kFloats / 2);
             const DoubleV a = widen(load_vector<HalfV>(p + at));
-            sums[s] += a - lesser(a, widen(load_vector<HalfV>(q + at)));
+            const DoubleV b = widen(load_vector<HalfV>(q + at));
+            const DoubleV scaled = scale * a;
+            sums[s] += scaled - lesser(scaled, b);
+            masses.p[s & 1] = accumulate(masses.p[s & 1], a);
+            masses.q[s & 1] = accumulate(masses.q[s & 1], b);
+            masses.signs |= (Bits64V)lesser(a, b);
         }
     }
     for (int s = 0; s < kStreams; ++s) {
         double weight = total(sums[2 * s] + sums[2 * s + 1]);
         for (int j = i; j < size; ++j) {
-            const double difference =
-                static_cast<double>(p[s * gap + j]) - static_cast<double>(q[s * gap + j]);
+            const double a = p[s * gap + j], b = q[s * gap + j], difference = scale * a - b;
             weight += difference > 0 ? difference : 0;
+            masses.p_tail += a;
+            masses.q_tail += b;
+            masses.sign_tail |= a < 0 || b < 0;
         }
         weights[s * weight_gap] = weight;
     }
@@ -285,10 +294,9 @@ DRAFTPROOF_INLINE void visit_blocks(std::int64_t n, TwoBlocks two, OneBlock one)
     }
 }
 
-template <typename T, typename Total>
-DRAFTPROOF_INLINE void residual(const T* p, const T* q, std::int64_t n, double* weights,
-                                RowCheck& check) {
-    Total masses;
+static void residual_float32(const float* p, const float* q, std::int64_t n, double* weights,
+                             RowCheck& check) {
+    Masses32 masses;
     visit_blocks(
         n,
         [&](std::int64_t j, std::int64_t half) __attribute__((always_inline)) {
@@ -297,6 +305,23 @@ DRAFTPROOF_INLINE void residual(const T* p, const T* q, std::int64_t n, double* 
         },
         [&](std::int64_t j, int size) __attribute__((always_inline)) {
             residual_block<1>(p + j * kBlock, q + j * kBlock, 0, size, weights + j, 0, masses);
+        });
+    masses.add_to(check);
+}
+
+template <typename T>
+DRAFTPROOF_INLINE void scaled_residual(const T* p, const T* q, double scale, std::int64_t n,
+                                       double* weights, RowCheck& check) {
+    Masses64 masses;
+    visit_blocks(
+        n,
+        [&](std::int64_t j, std::int64_t half) __attribute__((always_inline)) {
+            scaled_block<2>(p + j * kBlock, q + j * kBlock, scale, half * kBlock, kBlock,
+                            weights + j, half, masses);
+        },
+        [&](std::int64_t j, int size) __attribute__((always_inline)) {
+            scaled_block<1>(p + j * kBlock, q + j * kBlock, scale, 0, size, weights + j, 0,
+                            masses);
         });
     masses.add_to(check);
 }
@@ -315,21 +340,13 @@ DRAFTPROOF_INLINE void plain(const T* p, std::int64_t n, double* weights, RowChe
     masses.add_to(check);
 }
 
-static void residual_float32(const float* p, const float* q, std::int64_t n, double* weights,
-                             RowCheck& check) {
-    residual<float, Masses32>(p, q, n, weights, check);
+static void scaled_residual_float32(const float* p, const float* q, double scale, std::int64_t n,
+                                    double* weights, RowCheck& check) {
+    scaled_residual(p, q, scale, n, weights, check);
 }
-static void exact_residual_float32(const float* p, const float* q, std::int64_t n,
-                                   double* weights) {
-    visit_blocks(
-        n,
-        [&](std::int64_t j, std::int64_t half) __attribute__((always_inline)) {
-            exact_block<2>(p + j * kBlock, q + j * kBlock, half * kBlock, kBlock, weights + j,
-                           half);
-        },
-        [&](std::int64_t j, int size) __attribute__((always_inline)) {
-            exact_block<1>(p + j * kBlock, q + j * kBlock, 0, size, weights + j, 0);
-        });
+static void scaled_residual_float64(const double* p, const double* q, double scale,
+                                    std::int64_t n, double* weights, RowCheck& check) {
+    scaled_residual(p, q, scale, n, weights, check);
 }
 static void exact_plain_float32(const float* p, std::int64_t n, double* weights) {
     visit_blocks(
@@ -340,10 +357,6 @@ static void exact_plain_float32(const float* p, std::int64_t n, double* weights)
         [&](std::int64_t j, int size) __attribute__((always_inline)) {
             exact_block<1>(p + j * kBlock, 0, size, weights + j, 0);
         });
-}
-static void residual_float64(const double* p, const double* q, std::int64_t n, double* weights,
-                             RowCheck& check) {
-    residual<double, Masses64>(p, q, n, weights, check);
 }
 static void plain_float32(const float* p, std::int64_t n, double* weights, RowCheck& check) {
     plain<float, Masses32>(p, n, weights, check);
@@ -372,23 +385,24 @@ DRAFTPROOF_INLINE T largest(const T* x, std::int64_t n) {
 static float largest_float32(const float* x, std::int64_t n) { return largest<FloatV>(x, n); }
 static double largest_float64(const double* x, std::int64_t n) { return largest<DoubleV>(x, n); }
 
-static void differences_float32(const float* p, const float* q, std::int64_t n, double* out) {
+static void scaled_weights_float32(const float* p, const float* q, double scale, std::int64_t n,
+                                   double* out) {
     std::int64_t i = 0;
     for (; i + kDoubles <= n; i += kDoubles) {
-        const DoubleV a = widen(load_vector<HalfV>(p + i));
-        const DoubleV weights = a - lesser(a, widen(load_vector<HalfV>(q + i)));
+        const DoubleV scaled = scale * widen(load_vector<HalfV>(p + i));
+        const DoubleV weights = scaled - lesser(scaled, widen(load_vector<HalfV>(q + i)));
         __builtin_memcpy(out + i, &weights, sizeof weights);
     }
     for (; i < n; ++i) {
-        const double difference = static_cast<double>(p[i]) - static_cast<double>(q[i]);
+        const double difference = scale * p[i] - q[i];
         out[i] = difference > 0 ? difference : 0;
     }
 }
 
 constexpr RowSums kRowSums = {
-    residual_float32,       residual_float64,    plain_float32,   plain_float64,
-    exact_residual_float32, exact_plain_float32, differences_float32,
-    largest_float32,        largest_float64,
+    residual_float32, scaled_residual_float32, scaled_residual_float64, scaled_weights_float32,
+    plain_float32,    plain_float64,           exact_plain_float32,     largest_float32,
+    largest_float64,
 };
 
 #undef DRAFTPROOF_INLINE
