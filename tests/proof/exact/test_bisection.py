@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 
 from draftproof.proof import WORLDS
-from draftproof.proof.controls import CONTROLS, correct
 from draftproof.proof.exact import bisection
 from draftproof.proof.exact.bisection import ONE, bisected_law, find_thresholds, impossible_measure
 from draftproof.proof.exact.exact_law import BOUNDARY, oracle_law
 from draftproof.proof.exact.generator import NotDrivable
 from draftproof.proof.exact.replay import Replay
+from draftproof.proof.mutants import get
 from draftproof.proof.subjects.subject import as_subject
+
+correct = get("token").build()
 
 L4, L357, ZEROS = WORLDS["L4"], WORLDS["L357"], WORLDS["zeros"]
 
@@ -64,7 +66,8 @@ def test_it_emits_what_it_should():
 
 
 def test_controls_have_their_known_distance():
-    distances = [law(c, L4, 2).law.total_variation(L4.target_law(3)) for c in CONTROLS.values()]
+    wrong = [get(name).build() for name in ("resample p on a rejection", "one uniform for all")]
+    distances = [law(c, L4, 2).law.total_variation(L4.target_law(3)) for c in wrong]
     assert distances == [Fraction(85, 512), Fraction(3, 32)]
 
 

@@ -2,11 +2,13 @@ import numpy as np
 import pytest
 
 from draftproof.proof import WORLDS
-from draftproof.proof.controls import correct
 from draftproof.proof.exact.generator import NotDrivable
 from draftproof.proof.exact.replay import BROKEN, Replay, ReplayGenerator
+from draftproof.proof.mutants import get
 from draftproof.proof.subjects.emission import ContractBroken
 from draftproof.proof.subjects.subject import as_subject
+
+correct = get("token").build()
 
 L4 = WORLDS["L4"]
 SCRIPT = np.arange(12).reshape(3, 4) / 16

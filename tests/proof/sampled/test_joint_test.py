@@ -7,11 +7,13 @@ import pytest
 from scipy import stats
 
 import draftproof
-from draftproof.proof.controls import CONTROLS, correct
+from draftproof.proof.mutants import get
 from draftproof.proof.sampled.joint_test import DRAFT, LENGTH, TARGET, joint_test
 
+correct = get("token").build()
+
 V = len(TARGET)
-RESAMPLE, SHARED = CONTROLS
+RESAMPLE, SHARED = "resample p on a rejection", "one uniform for all"
 
 
 def round_law(state, num_draft, rule):
@@ -81,7 +83,7 @@ def test_a_correct_verifier_passes():
 def test_a_control_fails_by_its_exact_total_variation(name, total_variation):
     exact = np.abs(text_law(name) - exact_target_law()).sum() / 2
     assert float(exact) == pytest.approx(total_variation, abs=5e-5)
-    result = joint_test(CONTROLS[name])
+    result = joint_test(get(name).build())
     assert not result.passed
     assert result.statistic > 4 * 300_000 * float(exact) ** 2
     noise = np.sqrt(V**LENGTH / 300_000) / 2  # E |counts/n - law| <= sqrt(law/n), summed by Cauchy

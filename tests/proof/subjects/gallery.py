@@ -3,7 +3,9 @@
 import numpy as np
 
 from draftproof import verify, verify_greedy
-from draftproof.proof.controls import correct
+from draftproof.proof.mutants import get
+
+correct = get("token").build()
 
 
 class Namespace:

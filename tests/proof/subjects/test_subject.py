@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import draftproof
-from draftproof.proof.controls import correct
+from draftproof.proof.mutants import get
 from draftproof.proof.subjects.contracts import Contract
 from draftproof.proof.subjects.subject import (
     ContractBroken,
@@ -17,6 +17,8 @@ from draftproof.proof.subjects.subject import (
     as_subject,
     load,
 )
+
+correct = get("token").build()
 
 FOLDER = Path(__file__).parent
 B, K, V = 5, 3, 4

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from draftproof.proof.controls import correct
+from draftproof.proof.mutants import get
 from draftproof.proof.subjects.emission import ContractBroken
 from draftproof.proof.subjects.subject import Contract, Subject, as_subject
 from draftproof.proof.trial.plan import make_plan
 from draftproof.proof.trial.process import TAIL, SubjectProcess, run_checks
 from draftproof.proof.verdicts.finding import Finding, Outcome
+
+correct = get("token").build()
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs process groups")
 

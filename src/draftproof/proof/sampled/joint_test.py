@@ -112,8 +112,8 @@ def joint_test(
     The statistic is asymptotically chi-square. The power is that of the noncentral chi-square law
     with noncentrality n * sum (p' - p)^2 / p >= 4 n TV^2, for a subject of law p'.
 
-    >>> from draftproof.proof.controls import correct
-    >>> result = joint_test(correct)
+    >>> from draftproof.proof.mutants import get
+    >>> result = joint_test(get("token").build())
     >>> result.passed, round(result.threshold, 1), round(result.detectable_total_variation, 4)
     (True, 103.4, 0.0085)
     """
