@@ -177,6 +177,13 @@ def test_an_unknown_option_lists_the_known_ones(case, option, known):
         assert repr(name) in str(caught.value)
 
 
+@pytest.mark.parametrize("option", ["rule", "validate", "on_bad_row", "backend", "return_trace"])
+@pytest.mark.parametrize("value", [np.zeros(3), np.array(["token", "raise"]), ["token"], {}, 7])
+def test_an_option_that_is_no_option_at_all_is_refused_by_name(case, option, value):
+    with pytest.raises(ValueError, match=f"{option}: found .*; wanted one of"):
+        verify(*case, np.random.default_rng(0), **{option: value})
+
+
 def test_a_rule_that_keeps_no_state_takes_none(case):
     with pytest.raises(ValueError, match="state"):
         verify(*case, np.random.default_rng(0), state=object())

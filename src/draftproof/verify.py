@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import numpy as np
 import numpy.typing as npt
 
 from draftproof.arrays import as_integers
-from draftproof.backends import load_backend
+from draftproof.backends import BACKENDS, load_backend
 from draftproof.batch import Batch, packed_batch, padded_batch, rows_batch
 from draftproof.errors import BadRowError, complaint
+from draftproof.foreign import read_array
 from draftproof.kernels.argmax import match_argmax, refuse_bad_argmax
 from draftproof.lossy import explain
 from draftproof.rules import RULES
@@ -95,7 +98,7 @@ def verify(
         on_bad_row: ``"raise"``, or ``"status"``: a row that cannot be decided emits nothing, its
             ``status`` says why, and every other row is as if it were not there.
         backend: ``"auto"``, ``"native"``, ``"numpy"`` or ``"reference"``; of the rules the native
-            one has ``token`` and ``exact-match``.
+            one has ``token``, ``block`` and ``exact-match``.
         num_threads: the most that the native backend may use, by default the CPUs at hand. A
             small call uses fewer, since waking a thread would cost more than it saves.
         return_trace: fill ``result.trace``.
@@ -133,9 +136,10 @@ def verify(
     """
     if (
         type(rng) is np.random.Generator
+        and type(rule) is type(validate) is type(on_bad_row) is type(backend) is str
         and backend in ("auto", "native")
         and (uniforms is None and seeds is None and positions is None)
-        and (greedy is None and draft_to_target is None and state is None and not return_trace)
+        and (greedy is None and draft_to_target is None and state is None and return_trace is False)
         and (rule in PLAIN_RULES and validate in VALIDATE and on_bad_row in ON_BAD_ROW)
         and (num_threads is None or (type(num_threads) is int and num_threads > 0))
     ):
@@ -289,13 +293,15 @@ def verify_greedy(
                 fix="pass target_probs [B, K+1, V] or target_argmax [B, K+1]",
             )
         )
-    if on_bad_row not in ON_BAD_ROW:
+    if not _is_option(on_bad_row, ON_BAD_ROW):
         raise _unknown_option("on_bad_row", on_bad_row, ON_BAD_ROW)
+    if not _is_option(backend, ("auto", *BACKENDS)):
+        raise _unknown_option("backend", backend, ("auto", *BACKENDS))
     load_backend(backend)
     if num_threads is not None and not _is_thread_count(num_threads):
         raise _wrong_thread_count(num_threads)
     ids = as_integers("draft_token_ids", draft_token_ids, (), "B", "K")
-    if target_argmax is None and np.ndim(target_probs) == 2:  # type: ignore[arg-type]
+    if target_argmax is None and read_array("target_probs", target_probs).ndim == 2:
         target_argmax = target_probs
     if target_argmax is not None:
         best = as_integers("target_argmax", target_argmax, (len(ids), ids.shape[1] + 1))
@@ -380,12 +386,16 @@ def verify_batch(
     return_trace: bool = False,
 ) -> VerifyResult:
     """Check the options, draw the uniforms, run the backend, report the first bad row."""
-    if rule not in tuple(RULES):  # whatever it is
+    if not _is_option(rule, RULES):
         raise _unknown_rule(rule)
-    if validate not in VALIDATE:
+    if not _is_option(validate, VALIDATE):
         raise _unknown_option("validate", validate, VALIDATE)
-    if on_bad_row not in ON_BAD_ROW:
+    if not _is_option(on_bad_row, ON_BAD_ROW):
         raise _unknown_option("on_bad_row", on_bad_row, ON_BAD_ROW)
+    if not _is_option(backend, ("auto", *BACKENDS)):
+        raise _unknown_option("backend", backend, ("auto", *BACKENDS))
+    if not isinstance(return_trace, bool | np.bool_):
+        raise _unknown_option("return_trace", return_trace, (True, False))
     if state is not None:
         batch = batch._replace(state=_checked_state(state, rule, batch.size))
     if num_threads is not None and not _is_thread_count(num_threads):
@@ -439,6 +449,10 @@ def _bad_row(
     return BadRowError(message, row, status)
 
 
+def _is_option(value: object, options: Container[str]) -> bool:
+    return isinstance(value, str) and value in options
+
+
 def _is_thread_count(value: object) -> bool:
     return bool(isinstance(value, int | np.integer) and not isinstance(value, bool) and value > 0)
 
@@ -458,7 +472,7 @@ def _wrong_thread_count(value: object) -> ValueError:
 def _unknown_rule(rule: object) -> ValueError:
     """Refuse a lossy rule with the reason, and show the way from here to a rule for trees."""
     reason = explain(rule)
-    if reason is None and rule in tuple(TREE_RULES):
+    if reason is None and _is_option(rule, TREE_RULES):
         reason = complaint(
             "rule",
             "",
@@ -469,7 +483,7 @@ def _unknown_rule(rule: object) -> ValueError:
     return _unknown_option("rule", rule, tuple(RULES)) if reason is None else ValueError(reason)
 
 
-def _unknown_option(name: str, value: object, options: tuple[str, ...]) -> ValueError:
+def _unknown_option(name: str, value: object, options: tuple[object, ...]) -> ValueError:
     return ValueError(
         complaint(
             name,
