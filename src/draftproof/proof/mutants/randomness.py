@@ -145,15 +145,20 @@ class NoiseSharedByPairs(Verifier):
         return super().accept_uniforms(call)[np.arange(call.B) // 2 * 2]
 
 
-@mutant("noise repeats every 32 rows", seen="batch")
-class NoiseRepeats(Verifier):
-    """Gives row b the uniforms of row b modulo 32."""
+@mutant("rows 64 apart share noise", seen="batch")
+class NoiseSharedByHalves(Verifier):
+    """Gives the second 64 rows of each 128 the uniforms of the first 64."""
 
     def accept_uniforms(self, call: Call) -> Array:
-        return super().accept_uniforms(call)[np.arange(call.B) % 32]
+        return super().accept_uniforms(call)[self.rows(call)]
 
     def final_uniform(self, call: Call, u: Array, tau: Array) -> Array:
-        return super().final_uniform(call, u, tau)[np.arange(call.B) % 32]
+        return super().final_uniform(call, u, tau)[self.rows(call)]
+
+    def rows(self, call: Call) -> Array:
+        """Whose uniforms each row gets, [B]."""
+        rows = np.arange(call.B)
+        return rows - rows // 64 % 2 * 64
 
 
 @mutant("last row's coin left at 0", public="vllm #9441")

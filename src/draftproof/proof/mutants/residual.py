@@ -106,6 +106,22 @@ class EpsilonInNormaliser(Verifier):
         return np.minimum(token, weights.shape[1] - 1)
 
 
+@mutant("0/0 where p = q", public="transformers 5.x, jaymody #5", world="equal")
+class ZeroOverZero(Verifier):
+    """Rejects drafts where the rows p and q agree, and takes 0/0 for token 0."""
+
+    def accept(self, call: Call, u: Array) -> Array:
+        accepts = super().accept(call, u)
+        valid = call.valid
+        accepts[valid] &= (call.p[:, :-1][valid] != call.q[valid]).any(axis=1)
+        return accepts
+
+    def residual(self, call: Call, rows: Array, at: Array) -> Array:
+        weights = super().residual(call, rows, at)
+        weights[(call.p[rows, at] == call.q[rows, at]).all(axis=1), 0] = 1
+        return weights
+
+
 @mutant("tail of the vocabulary unread", public="daScript #3931", seen="size")
 class TailUnread(Verifier):
     """Draws the last token from whole blocks of 32 ids: what lies behind them is never drawn."""

@@ -15,16 +15,16 @@ from dataclasses import asdict, dataclass, replace
 from typing import Self
 
 from draftproof.proof.checks import CHECKS, ORACLE, checks_for, is_proven
-from draftproof.proof.mutants import EQUIVALENTS, MUTANTS, Mutant, get
+from draftproof.proof.mutants import EQUIVALENTS, MUTANTS, get
 from draftproof.proof.subjects.contracts import Contract
-from draftproof.proof.subjects.subject import load
+from draftproof.proof.subjects.subject import Subject, load
 from draftproof.proof.trial.examination import examine
 from draftproof.proof.trial.plan import Plan, after_proof, make_plan
 from draftproof.proof.trial.process import run_checks
 from draftproof.proof.verdicts.finding import Finding, Outcome
 from draftproof.proof.verdicts.verdict import Control
 
-__all__ = ["KEY_CONTROLS", "Matrix", "judge_gallery", "killers", "serve"]
+__all__ = ["KEY_CONTROLS", "Matrix", "judge_gallery", "killers", "killers_here", "serve"]
 
 KEY_CONTROLS = (
     "resample p on a rejection",
@@ -179,11 +179,11 @@ def killers(name: str, plan: Plan) -> tuple[str, ...]:
         )
         return tuple(f.check for f in findings if f.outcome in FATAL)[:1]
     with redirect_stdout(io.StringIO()):  # one of the right ones prints
-        return _killers_here(mutant, plan)
+        return killers_here(load(mutant.spec), plan)
 
 
-def _killers_here(mutant: Mutant, plan: Plan) -> tuple[str, ...]:
-    subject = load(mutant.spec)
+def killers_here(subject: Subject, plan: Plan) -> tuple[str, ...]:
+    """Judge a subject in this process until a check catches it, and return that check's name."""
     findings: list[Finding] = []
     for name in checks_for(Contract.RAGGED):
         if name == "scorecard":
