@@ -52,6 +52,8 @@ def place(finding: Json) -> str:
     """Say where a finding was made: ``world L4, g = 2, K = 3``; empty if in no world."""
     if not finding["world"]:
         return ""
+    if not finding["max_draft"]:  # it drafts by itself
+        return f"world {finding['world']}"
     return f"world {finding['world']}, g = {finding['num_draft']}, K = {finding['max_draft']}"
 
 
@@ -99,11 +101,11 @@ def _evidence(findings: Sequence[Json], unit: str) -> str:
     if looked:
         parts.append("worlds " + ", ".join(dict.fromkeys(f["world"] for f in looked)))
         g, K = (max(f[key] for f in looked) for key in ("num_draft", "max_draft"))
-        parts.append(f"g <= {g}, K <= {K}")
+        parts.append(f"g <= {g}, K <= {K}" if K else "")
     size = sum(finding["size"] for finding in findings)
     if size:
         parts.append(f"{size:,} {unit}")
-    return "; ".join(parts)
+    return "; ".join(filter(None, parts))
 
 
 def _false_alarms(budget: Mapping[str, float]) -> str:

@@ -55,7 +55,7 @@ def _ratio(a: Array, b: Array) -> Array:
 
 
 def _is_largest(x: Array) -> Array:
-    return np.arange(x.shape[1]) == x.argmax(axis=1)[:, None]
+    return np.asarray(np.arange(x.shape[1]) == x.argmax(axis=1)[:, None])
 
 
 WITNESSES: Mapping[str, Witness] = MappingProxyType(

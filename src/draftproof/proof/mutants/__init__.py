@@ -20,12 +20,22 @@ from typing import Any
 
 from draftproof.proof.mutants.registry import GALLERY, Mutant
 from draftproof.proof.mutants.skeleton import Verify
+from draftproof.proof.mutants.speculator import DECODERS, DecoderMutant
 
-__all__ = ["EQUIVALENTS", "MUTANTS", "Mutant", "Verify", "get", "table"]
+__all__ = [
+    "DECODERS",
+    "EQUIVALENTS",
+    "MUTANTS",
+    "DecoderMutant",
+    "Mutant",
+    "Verify",
+    "get",
+    "table",
+]
 
 _FAMILIES = (
     "rule", "residual", "bonus", "randomness", "ragged", "law", "block", "shape",
-    "matching", "equivalents",
+    "matching", "wide", "equivalents", "rounds", "texts",
 )  # fmt: skip
 
 for _family in _FAMILIES:
@@ -40,7 +50,8 @@ EQUIVALENTS: Mapping[str, Mutant] = MappingProxyType(
 )
 """The right ones, by name: each must live."""
 
-_BY_IDENTIFIER = {mutant.identifier: mutant for mutant in GALLERY.values()}
+_ALL: Mapping[str, Mutant] = MappingProxyType({**GALLERY, **DECODERS})
+_BY_IDENTIFIER = {mutant.identifier: mutant for mutant in _ALL.values()}
 
 
 def get(name: str) -> Mutant:
@@ -49,11 +60,11 @@ def get(name: str) -> Mutant:
     Raises:
         KeyError: there is none; the message lists the closest.
     """
-    mutant = GALLERY.get(name) or _BY_IDENTIFIER.get(name)
+    mutant = _ALL.get(name) or _BY_IDENTIFIER.get(name)
     if mutant is None:
         from difflib import get_close_matches
 
-        closest = get_close_matches(name, GALLERY, n=3, cutoff=0)
+        closest = get_close_matches(name, _ALL, n=3, cutoff=0)
         raise KeyError(f"mutant: found {name!r}; the closest names are {', '.join(closest)}.")
     return mutant
 
@@ -72,7 +83,11 @@ def table() -> list[dict[str, Any]]:
             "subject_class": mutant.subject_class,
             "drivable": mutant.drivable,
             "seen": mutant.seen,
-            "caught_by": ", ".join(caught_by(mutant.name)),
+            "caught_by": (
+                mutant.caught_by
+                if isinstance(mutant, DecoderMutant)
+                else ", ".join(caught_by(mutant.name))
+            ),
             "world": mutant.world,
             "total_variation": (
                 None if mutant.total_variation is None else float(mutant.total_variation)
@@ -80,5 +95,5 @@ def table() -> list[dict[str, Any]]:
             "note": mutant.note,
             "spec": mutant.spec,
         }
-        for mutant in GALLERY.values()
+        for mutant in _ALL.values()
     ]

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 from types import MappingProxyType
 
-__all__ = ["LOOKS", "SHARES", "share", "table"]
+__all__ = ["DECODER_SHARES", "LOOKS", "SHARES", "share", "table"]
 
 SHARES: Mapping[str, Fraction] = MappingProxyType(
     {
         "joint": Fraction(8, 16),
-        "ragged": Fraction(2, 16),
+        "ragged": Fraction(1, 16),
+        "witnesses": Fraction(1, 16),
         "few-rows": Fraction(1, 16),
         "rounds": Fraction(1, 16),
         "rows": Fraction(1, 16),
@@ -28,6 +29,17 @@ SHARES: Mapping[str, Fraction] = MappingProxyType(
 )
 """By check, of a whole of 1. A check splits its share evenly over the tables it looks at."""
 
+DECODER_SHARES: Mapping[str, Fraction] = MappingProxyType(
+    {
+        "joint": Fraction(4, 16),
+        "anytime": Fraction(8, 16),
+        "honesty": Fraction(2, 16),
+        "rows": Fraction(1, 16),
+        "different-seeds": Fraction(1, 16),
+    }
+)
+"""The same for decoders, which are judged by checks of their own."""
+
 LOOKS: tuple[tuple[Fraction, Fraction], ...] = (
     (Fraction(1, 16), Fraction(1, 4)),
     (Fraction(1), Fraction(3, 4)),
@@ -36,15 +48,15 @@ LOOKS: tuple[tuple[Fraction, Fraction], ...] = (
 plainly wrong is stopped at the first look; the second has the power of the profile."""
 
 
-def share(false_alarm: float, check: str) -> float:
+def share(false_alarm: float, check: str, shares: Mapping[str, Fraction] = SHARES) -> float:
     """Return what a check may spend of a verdict's probability of a false alarm.
 
     >>> share(1e-6, "joint")
     5e-07
     """
-    return false_alarm * float(SHARES[check])
+    return false_alarm * float(shares[check])
 
 
-def table(false_alarm: float) -> Mapping[str, float]:
+def table(false_alarm: float, shares: Mapping[str, Fraction] = SHARES) -> Mapping[str, float]:
     """Return every check's part, for the verdict: they add up to the whole."""
-    return MappingProxyType({check: share(false_alarm, check) for check in SHARES})
+    return MappingProxyType({check: share(false_alarm, check, shares) for check in shares})

@@ -24,16 +24,36 @@ class Contract(enum.StrEnum):
     """Temperature 0: no randomness; equal to plain greedy decoding."""
     PRACTICE = "practice"
     """The practice problem, `draftproof.verify_speculative_tokens`: not lossless by its rule."""
+    ROUND = "round"
+    """A decoder's round: it drafts and verifies by itself, behind one text."""
+    GENERATE = "generate"
+    """A whole decoder: a batch of prompts, texts of many rounds back."""
+    SIBLINGS = "siblings"
+    """Several drafts of one token, the token back."""
+    TREE = "tree"
+    """One tree of drafts, the tokens of its accepted path and the one after them back."""
 
     @property
     def shape(self) -> str:
         """The call, as one writes it in Python."""
+        if self.is_decoder:
+            return f"make(world) -> f({', '.join(MADE[self])})"
         return f"f({', '.join(_SHAPES[self][0])})"
 
     @property
     def is_sampler(self) -> bool:
-        """Whether it draws from the target's law, so that its law can be judged."""
+        """Whether it verifies given drafts of a chain, so that its law can be judged."""
         return self in (Contract.RAGGED, Contract.UNIFORMS, Contract.SINGLE)
+
+    @property
+    def is_decoder(self) -> bool:
+        """Whether it drafts by itself: it is made with a world's models, or has its own."""
+        return self in (Contract.ROUND, Contract.GENERATE)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether it samples where a place has several drafts."""
+        return self in (Contract.SIBLINGS, Contract.TREE)
 
 
 _SHAPES: dict[Contract, tuple[tuple[str, ...], ...]] = {
@@ -46,9 +66,19 @@ _SHAPES: dict[Contract, tuple[tuple[str, ...], ...]] = {
         ("draft", "q", "p", "num_draft", "rng"),
     ),
     Contract.PRACTICE: (("draft_tokens", "draft_probs", "target_probs", "random_samples"),),
+    Contract.SIBLINGS: (("siblings", "q", "p", "rng"),),
+    Contract.TREE: (("token_ids", "parents", "q", "p", "rng"),),
+    Contract.ROUND: (("world",),),
+    Contract.GENERATE: (("world",), ("prompts", "num_tokens", "seed")),
 }
 """The parameters of each contract. A greedy subject may take the draft law and a generator too,
 as a drop-in for a ragged one does; it has no use for either."""
+
+MADE: dict[Contract, tuple[str, ...]] = {
+    Contract.ROUND: ("context", "k", "rng"),
+    Contract.GENERATE: ("prompts", "num_tokens", "seed"),
+}
+"""The parameters of what a decoder's ``make(world)`` returns."""
 
 _ROLES = {
     "draft": "draft",
@@ -62,12 +92,26 @@ _ROLES = {
     "draft_probs": "q",
     "target_probs": "p",
     "random_samples": "uniforms",
+    "siblings": "siblings",
+    "token_ids": "draft",
+    "parents": "parents",
+    "world": "world",
+    "context": "text",
+    "prompts": "text",
+    "k": "lengths",
+    "num_tokens": "lengths",
+    "seed": "seed",
 }
 
 _NAMES = (  # the first that matches decides
     ("offsets", r"^cu|offset|indptr"),  # a packed batch: no contract has one
+    ("parents", r"parent"),
+    ("siblings", r"sibling|children"),
     ("generator", r"rng|generator|^gen$|random_state"),
-    ("lengths", r"num|len|count|size|^n$|^n_|^g$|gamma"),
+    ("seed", r"^seeds?$|_seed$"),
+    ("world", r"^world|_world$"),
+    ("text", r"prompt|context|prefix"),
+    ("lengths", r"num|len|count|size|^n$|^n_|^g$|^k$|gamma|max_new"),
     ("q", r"^qs?$|^q_|_q$|(draft|propos|small|approx).*(prob|law|dist|_p$)|^p_(draft|approx)"),
     ("p", r"^ps?$|^p_|_p$|target|large|big"),
     ("uniforms", r"accept|final|uniform|^us?$|^u_|rand|sample|^r$|noise|^eta"),
@@ -103,7 +147,8 @@ def guess_contract(call: Callable[..., Any]) -> Contract:
     """Tell a subject's contract from the names and the number of its parameters.
 
     Parameters with defaults may be left out. No name may speak against the contract, and one of
-    those that tell it from its neighbours (lengths, generator, uniforms) must speak for it.
+    those that tell it from its neighbours (lengths, generator, uniforms) must speak for it. What
+    takes a ``world`` alone makes a decoder: it is asked for one, whose parameters tell.
 
     Raises:
         ValueError: no contract, or no single one, fits; the message names the closest.
@@ -116,6 +161,8 @@ def guess_contract(call: Callable[..., Any]) -> Contract:
         )
     required, optional, _ = names
     parameters = required + optional
+    if parameters and len(required) <= 1 and _role(parameters[0]) == "world":
+        return _guess_decoder(call)
     fitting = {
         contract: len(shape)
         for contract, shapes in _SHAPES.items()
@@ -134,6 +181,34 @@ def guess_contract(call: Callable[..., Any]) -> Contract:
         f"contract: found {_describe(call)}, which fits none clearly; "
         f"the closest is {closest.value!r}, {closest.shape}. "
         f"Fix: name the contract ({', '.join(Contract)}), or name the parameters as it does."
+    )
+
+
+def _guess_decoder(make: Callable[..., Any]) -> Contract:
+    """Tell a decoder's contract from the parameters of what is made with the smallest world."""
+    from draftproof.proof.decoders.models import Models
+    from draftproof.proof.subjects.decoder import made_by
+    from draftproof.proof.worlds.catalogue import WORLDS
+
+    decode = made_by(make, Models(WORLDS["toy"]))
+    names = _positional_names(decode)
+    required, optional, unlimited = names or ((), (), True)
+    parameters = required + optional
+    fitting = [
+        contract
+        for contract, shape in MADE.items()
+        if (unlimited or len(required) <= len(shape) <= len(parameters))
+        and False not in (agreements := _agreements(shape, parameters))
+        and agreements[-1:] == [True]
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    roles = {_role(name) for name in parameters}
+    closest = max(MADE, key=lambda contract: sum(_ROLES[name] in roles for name in MADE[contract]))
+    raise ValueError(
+        f"contract: what {_describe(make)} makes is {_describe(decode)}, which fits none clearly; "
+        f"the closest is {closest.value!r}, {closest.shape}. Fix: name the contract "
+        f"({' or '.join(MADE)}), or name the parameters as it does."
     )
 
 
@@ -167,7 +242,7 @@ def _agrees(wanted: str, name: str) -> bool | None:
 
 
 def _fits(shape: Sequence[str], names: Sequence[str]) -> bool:
-    agreements = [_agrees(wanted, name) for wanted, name in zip(shape, names, strict=False)]
+    agreements = _agreements(shape, names)
     telling = (
         agreement
         for wanted, agreement in zip(shape, agreements, strict=True)
@@ -176,8 +251,12 @@ def _fits(shape: Sequence[str], names: Sequence[str]) -> bool:
     return False not in agreements and True in telling
 
 
+def _agreements(shape: Sequence[str], names: Sequence[str]) -> list[bool | None]:
+    return [_agrees(wanted, name) for wanted, name in zip(shape, names, strict=False)]
+
+
 def _agreement(shape: Sequence[str], names: Sequence[str]) -> int:
-    return sum(_agrees(wanted, name) is True for wanted, name in zip(shape, names, strict=False))
+    return _agreements(shape, names).count(True)
 
 
 def _closeness(
@@ -189,7 +268,9 @@ def _closeness(
     def distance(shape: Sequence[str]) -> int:
         return max(len(required) - len(shape), len(shape) - len(names), 0)
 
-    return max((-distance(shape), _agreement(shape, names)) for shape in _SHAPES[contract])
+    shapes = [shape for shape in _SHAPES[contract] if shape != ("world",)]  # nearly fits anything
+    nearness = ((-distance(shape), _agreement(shape, names)) for shape in shapes)
+    return max(nearness, default=(-len(_ROLES), 0))
 
 
 def _describe(call: Callable[..., Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ContractBroken", "read_batch", "read_row"]
+__all__ = ["ContractBroken", "read_batch", "read_row", "read_tokens"]
 
 Array = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]
@@ -96,6 +96,28 @@ def read_row(result: object, b: int, g: int, V: int) -> list[int]:
             raise ContractBroken(
                 f"row {b}: token {i} of the list is {token}; wanted a token in 0..{V - 1}", row=b
             )
+    return tokens
+
+
+def read_tokens(name: str, result: object, V: int | None, *, padded: bool = False) -> list[int]:
+    """Read a list of tokens, of any length.
+
+    Args:
+        name: what a message calls it.
+        result: what the subject returned.
+        V: vocabulary; None if nobody knows.
+        padded: take off -1 from its end.
+
+    Raises:
+        ContractBroken: not a flat sequence of integers in 0..V-1.
+    """
+    tokens: list[int] = _integers(name, result, None).tolist()
+    while padded and tokens and tokens[-1] == -1:
+        tokens.pop()
+    for i, token in enumerate(tokens):
+        if token < 0 or (V is not None and token >= V):
+            wanted = "a token >= 0" if V is None else f"a token in 0..{V - 1}"
+            raise ContractBroken(f"{name}: token {i} is {token}; wanted {wanted}")
     return tokens
 
 

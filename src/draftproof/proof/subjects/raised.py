@@ -12,7 +12,13 @@ __all__ = ["is_the_subjects", "phrase", "places"]
 
 _PROOF = Path(__file__).parents[1]
 _DOORS = {
-    str(_PROOF / door) for door in ("subjects/subject.py", "subjects/loading.py", "trial/child.py")
+    str(_PROOF / door)
+    for door in (
+        "subjects/subject.py",
+        "subjects/decoder.py",
+        "subjects/loading.py",
+        "trial/child.py",
+    )
 }
 """The files of ours that call into a subject: what they call is the subject's."""
 

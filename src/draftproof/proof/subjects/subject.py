@@ -47,6 +47,11 @@ class Subject:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_shape", call_shape(self.call, self.contract))
 
+    @property
+    def has_own_models(self) -> bool:
+        """Whether it is a decoder that no world was given: its law must come from elsewhere."""
+        return self.contract is Contract.GENERATE and self._shape[0] == "prompts"
+
     def verify(
         self, draft: Array, q: Array, p: Array, num_draft: Array, rng: np.random.Generator
     ) -> tuple[IntArray, IntArray]:
@@ -76,8 +81,8 @@ class Subject:
             BaseException: whatever the subject raises.
         """
         num_draft = np.asarray(num_draft, dtype=np.int64)
-        if self.contract is Contract.PRACTICE:
-            raise TypeError("a subject of the contract 'practice' has no batches; see `call`")
+        if self.contract is Contract.PRACTICE or self.contract.is_tree or self.contract.is_decoder:
+            raise TypeError(f"a subject of the contract '{self.contract}' has no batches of rows")
         if self.contract is Contract.SINGLE:
             return self._verify_rows(draft, q, p, num_draft, rng)
         (B, K), V = draft.shape, p.shape[-1]
@@ -145,7 +150,7 @@ def load(spec: str, contract: Contract | str | None = None) -> Subject:
     Args:
         spec: ``module:attr`` or ``path/to/file.py:attr`` (see `draftproof.proof.subjects.loading`);
             ``own:BACKEND``, our own `draftproof.verify` on that backend; ``mutant:NAME``, one of
-            the wrong verifiers.
+            the wrong verifiers; ``tree:RULE`` and ``tree-mutant:NAME``, those of trees.
         contract: its contract; guessed from its signature if left out.
 
     Raises:
@@ -155,6 +160,10 @@ def load(spec: str, contract: Contract | str | None = None) -> Subject:
     place, _, name = spec.partition(":")
     if place == "mutant":
         return _mutant(spec, name)
+    if place in ("tree", "tree-mutant"):
+        from draftproof.proof.trees import gallery
+
+        return gallery.load_own(name) if place == "tree" else gallery.load_tree_mutant(name)
     call = _own(spec, name) if place == "own" else find_callable(spec)
     title = f"draftproof.verify, {name}" if place == "own" else spec
     return Subject(title, _contract(call, contract), call, spec)
@@ -170,13 +179,14 @@ def _own(spec: str, backend: str) -> Callable[..., Any]:
 
 
 def _mutant(spec: str, name: str) -> Subject:
-    from draftproof.proof.mutants import get
+    from draftproof.proof.mutants import DecoderMutant, get
 
     try:
         mutant = get(name)
     except KeyError as error:
         raise SubjectNotFound(f"subject: found {spec!r}: {error.args[0]}") from None
-    return Subject(spec, Contract.RAGGED, mutant.build(), spec, mutant.sampled_law)
+    contract = mutant.contract if isinstance(mutant, DecoderMutant) else Contract.RAGGED
+    return Subject(spec, contract, mutant.build(), spec, mutant.sampled_law)
 
 
 def as_subject(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
-__all__ = ["PROFILES", "Plan", "after_proof", "make_plan"]
+__all__ = ["PROFILES", "Plan", "after_proof", "after_replay", "make_plan", "visible_by_decoders"]
 
 PROFILES = ("quick", "standard", "paper")
 
@@ -26,6 +27,11 @@ class Plan:
         power: the probability with which a total variation of `visible` is to be seen.
         visible: that total variation, in the hardest world sampled.
         timeout: seconds that one check may take before it counts as hanging.
+        law: for a decoder with models of its own, what names its target's law,
+            ``law(prompt, prefix) -> row``.
+        plain: for one whose law nobody knows, what names the same decoder without speculation.
+        prompts: that such decoders are given; a few short ones if empty.
+        eos: the token behind which their texts end.
     """
 
     profile: str
@@ -38,6 +44,10 @@ class Plan:
     power: float
     visible: float
     timeout: float
+    law: str = ""
+    plain: str = ""
+    prompts: tuple[tuple[int, ...], ...] = ()
+    eos: int | None = None
 
 
 PROVEN_VISIBLE = 0.1
@@ -75,6 +85,17 @@ def make_plan(profile: str, seed: int, timeout: float | None = None) -> Plan:
     return plan if timeout is None else replace(plan, timeout=timeout)
 
 
+def after_replay(plan: Plan) -> Plan:
+    """Return the plan of a law of single rows that replay has found.
+
+    A quick trial asks no more of it than what is gross. Any other samples it all the same, to the
+    full: replay has taken something for granted.
+    """
+    if plan.profile != "quick":
+        return plan
+    return replace(plan, worlds=plan.worlds[:1], visible=max(plan.visible, PROVEN_VISIBLE))
+
+
 def after_proof(plan: Plan) -> Plan:
     """Return the plan of what is left to examine once the oracle has found no fault."""
     return replace(
@@ -83,3 +104,12 @@ def after_proof(plan: Plan) -> Plan:
         sizes=PROVEN_SIZES,
         visible=max(plan.visible, PROVEN_VISIBLE),
     )
+
+
+def visible_by_decoders(plan: Plan) -> float:
+    """Return the total variation to be seen of a decoder, whose every text takes several calls.
+
+    >>> [round(visible_by_decoders(make_plan(profile, 0)), 3) for profile in PROFILES]
+    [0.04, 0.02, 0.013]
+    """
+    return 0.2 * math.sqrt(2 * plan.visible)

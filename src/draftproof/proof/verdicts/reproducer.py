@@ -108,6 +108,8 @@ def find_reproducer(
 
 def _script(finding: Finding, contract: str, values: dict[str, Any]) -> str:
     case = finding.case
+    if Contract(contract).is_decoder:
+        return _CHECK.format(**values)
     if contract == Contract.PRACTICE and len(case) == 4:
         return _PRACTICE.format(**values, arguments=tuple(case.values()))
     if set(case) | {"q"} == {"draft", "q", "p", "num_draft"}:

@@ -89,6 +89,12 @@ class World:
         entries = [x for rows in (self.target, self.draft) for row in rows for x in row]
         return all(Fraction(float(x)) == x for x in entries)
 
+    @property
+    def tables(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The rows of the target and of the drafter, [V, V] each, rounded to float64."""
+        target, draft = self._floats
+        return target[:-1], draft[:-1]
+
     def row(self, context: Sequence[int]) -> int:
         """Which row of either chain governs the token after this context (all tokens so far)."""
         return context[-1] if len(context) else self.start

@@ -1,0 +1,1 @@
+"""Decoders: subjects that draft by themselves, and write texts of many rounds."""
