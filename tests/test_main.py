@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -37,10 +38,12 @@ def test_a_missing_package_is_one_clear_line(monkeypatch, capsys, package):
     assert "pip install 'draftproof[proof]'" in printed.err
 
 
-def test_a_module_of_ours_that_is_missing_is_not_blamed_on_the_extra(monkeypatch):
+def test_a_fault_of_ours_is_neither_a_rejection_nor_blamed_on_the_extra(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "draftproof.cli", None)
-    with pytest.raises(ModuleNotFoundError, match="cli"):
-        main(["proof"])
+    assert main(["proof"]) == 70
+    printed = capsys.readouterr().err
+    assert "ModuleNotFoundError: import of draftproof.cli halted" in printed
+    assert "pip install" not in printed
 
 
 def test_other_commands_go_to_the_command_line(monkeypatch):
@@ -57,12 +60,18 @@ def test_module_is_runnable():
 
 @pytest.mark.parametrize(
     ("options", "unbuffered", "codes"),
-    [([], "", {0}), (["--json"], "", {0}), ([], "1", {141}), (["--help"], "", {0, 141})],
+    [
+        (["doctor"], "", {0}),
+        (["doctor", "--json"], "", {0}),
+        (["doctor"], "1", {141}),
+        (["doctor", "--help"], "", {0, 141}),
+        (["worlds"], "1", {141}),
+    ],
 )
-def test_doctor_ends_quietly_where_nobody_reads_on(options, unbuffered, codes):
+def test_a_command_ends_quietly_where_nobody_reads_on(options, unbuffered, codes):
     """As in ``doctor | head -1``: no traceback, and no verdict where there was none yet."""
     with subprocess.Popen(
-        [sys.executable, "-m", "draftproof", "doctor", *options],
+        [sys.executable, "-m", "draftproof", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
@@ -73,3 +82,14 @@ def test_doctor_ends_quietly_where_nobody_reads_on(options, unbuffered, codes):
         complaints = program.stderr.read()
     assert complaints == b""
     assert program.returncode in codes
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+@pytest.mark.parametrize("command", ["doctor", "worlds"])
+def test_a_full_disk_is_one_clear_line(command):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "draftproof", command], stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 74
+    assert done.stderr == b"draftproof: the output cannot be written: no space is left\n"
