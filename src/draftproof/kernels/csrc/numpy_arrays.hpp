@@ -89,16 +89,21 @@ inline nb::object copy_of(nb::handle array) {
 
 // What `numpy.random.Generator.random` would hand out, `count` numbers of it.
 inline void draw_uniforms(nb::handle generator, double* out, std::int64_t count) {
-    const nb::object source = generator.attr("bit_generator"), lock = source.attr("lock"),
-                     capsule = source.attr("capsule");
+    static PyObject *const bit_generator_name = PyUnicode_InternFromString("bit_generator"),
+                    *const lock_name = PyUnicode_InternFromString("lock"),
+                    *const capsule_name = PyUnicode_InternFromString("capsule"),
+                    *const acquire_name = PyUnicode_InternFromString("acquire"),
+                    *const release_name = PyUnicode_InternFromString("release");
+    const nb::object source = generator.attr(bit_generator_name), lock = source.attr(lock_name),
+                     capsule = source.attr(capsule_name);
     auto* bits = static_cast<bitgen_t*>(PyCapsule_GetPointer(capsule.ptr(), "BitGenerator"));
     if (!bits) throw nb::python_error();
-    lock.attr("acquire")();
+    lock.attr(acquire_name)();
     {
         nb::gil_scoped_release release;
         for (std::int64_t n = 0; n < count; ++n) out[n] = bits->next_double(bits->state);
     }
-    lock.attr("release")();
+    lock.attr(release_name)();
 }
 
 }  // namespace draftproof
