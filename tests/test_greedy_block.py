@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from draftproof import GreedyBlockState, RowStatus, verify
+from draftproof import GreedyBlockState, RowStatus, SparseProbs, verify
 from draftproof.proof.exact.rule_law import RULES, rule_law
 from draftproof.proof.worlds.catalogue import WORLDS
 
@@ -41,6 +41,16 @@ def test_the_next_round_has_another_target(backend):
     options = {"uniforms": ([[0.0, 0.0]], [0.0]), "rule": "greedy-block", "backend": backend}
     assert verify([[0, 0]], [Q], [P], state=state, **options).to_lists() == [[1]]
     assert verify([[0, 0]], [Q], [P], **options).to_lists() == [[0, 0, 0]]
+
+
+def test_a_drafter_that_could_not_have_written_the_token_leaves_no_state(backend):
+    """A deterministic one never could: its target is the model's own in every round."""
+    options = {"uniforms": ([[0.9, 0.9]], [0.5]), "rule": "greedy-block", "backend": backend}
+    result = verify([[0, 0]], None, [P], **options)
+    assert result.to_lists() == [[1]]
+    assert result.state.num_open.tolist() == [0]
+    sparse = SparseProbs(np.array([[[0], [0]]]), np.ones((1, 2, 1)))
+    assert verify([[0, 0]], sparse, [P], **options).state.num_open.tolist() == [0]
 
 
 @pytest.mark.slow

@@ -25,8 +25,8 @@ class GreedyBlockState:
     rounds may have left such a discount on one position.
 
     Attributes:
-        remaining: int64 [B, L], for how many tokens each discount still holds; 0 is no discount.
-        factor: float64 [B, L], its d, the earliest round's first.
+        remaining: int64 [B, L], for how many tokens each discount still holds.
+        factor: float64 [B, L], its d, the earliest round's first. With a 0 in either it is none.
 
     Both are read-only. A row needs at least ``num_open`` drafts in its next round.
     """
@@ -45,7 +45,7 @@ class GreedyBlockState:
     @property
     def num_open(self) -> IntArray:
         """Positions of each row whose target is discounted, int64 [B]."""
-        return np.asarray(self.remaining.max(axis=1, initial=0))
+        return np.asarray(np.where(self.factor > 0, self.remaining, 0).max(axis=1, initial=0))
 
     def take(self, rows: npt.ArrayLike) -> GreedyBlockState:
         """Return the state of other rows, for a batch that requests leave and join.
@@ -76,7 +76,7 @@ class GreedyBlockState:
     def row(self, row: int) -> State:
         """Return one row's discounts."""
         pairs = zip(self.remaining[row].tolist(), self.factor[row].tolist(), strict=True)
-        return tuple(Discount(*pair) for pair in pairs if pair[0])
+        return tuple(Discount(*pair) for pair in pairs if pair[0] and pair[1] > 0)
 
     @classmethod
     def of_rows(cls, states: Sequence[State]) -> GreedyBlockState:
@@ -91,8 +91,8 @@ class GreedyBlockState:
     @classmethod
     def of_discounts(cls, remaining: IntArray, factor: npt.NDArray[np.float64]) -> GreedyBlockState:
         """Move each row's discounts to the front, in order, and cut the columns that none needs."""
-        held = remaining > 0
+        held = (remaining > 0) & (factor > 0)
         order = np.argsort(~held, axis=1, kind="stable")[:, : held.sum(axis=1).max(initial=0)]
-        remaining = np.take_along_axis(remaining, order, axis=1)
-        factor = np.where(remaining > 0, np.take_along_axis(factor, order, axis=1), 0)
-        return cls(np.maximum(remaining, 0), factor)
+        kept = np.take_along_axis(held, order, axis=1)
+        remaining = np.where(kept, np.take_along_axis(remaining, order, axis=1), 0)
+        return cls(remaining, np.where(kept, np.take_along_axis(factor, order, axis=1), 0))

@@ -79,8 +79,9 @@ class _Rounds:
 
     def advance(self, rows: IntArray, position: int, p: Floats, q: Floats) -> Floats:
         """Return p at each row's draft with the discounts taken off, and move these on."""
-        discounted = (self.remaining[rows] > position).any(axis=1)
-        reads = discounted & (position < self.call.batch.num_draft[rows])
+        self.factor[position + 1, rows] = self.factor[position, rows]
+        holds = (self.remaining[rows] > position) & (self.factor[position, rows] > 0)
+        reads = holds.any(axis=1) & (position < self.call.batch.num_draft[rows])
         reads &= (self.call.status[rows] == 0) & (self.ratio[rows, position] != 0)
         for part in chunks(np.flatnonzero(reads), self.call.batch.vocabulary):
             at, positions = rows[part], np.full(len(part), position)
@@ -106,7 +107,8 @@ class _Rounds:
             d = self.factor[positions, rows, place, None]
             weights = residuals(laws, d * drafts)
             total = masses(weights)[:, None]
-            holds = (self.remaining[rows, place] > positions)[:, None] & (d < 1) & (total > 0)
+            holds = (self.remaining[rows, place] > positions)[:, None] & (d > 0)
+            holds &= (d < 1) & (total > 0)
             laws = np.where(holds, weights / total, laws)
         return laws, drafts, below
 

@@ -66,11 +66,14 @@ def target_row(state: State, q: Row, p: Row) -> Row:
 
 
 def advance(state: State, token: int, q: Row, p: Row) -> State:
-    """Return the state after one more token: d becomes d q/p, with p below its own discount."""
+    """Return the state after one more token: d becomes d q/p, with p below its own discount.
+
+    A discount of 0, behind a token with q = 0, is none.
+    """
     moved = []
     for remaining, d in state:
-        if remaining > 1:
-            after = d * q[token] / p[token] if p[token] > 0 else 1
+        after = d * q[token] / p[token] if p[token] > 0 else 1
+        if remaining > 1 and after > 0:
             moved.append(Discount(remaining - 1, after))
         p = discounted(p, q, d)
     return tuple(moved)
@@ -162,4 +165,4 @@ def state_after(
     rows, r, states = along(drafts[: tau + 1], q_rows, p_rows, state)
     new = Discount(g - tau - 1, q_rows[tau][y] / (r[tau] * rows[tau][y]))
     moved = advance(states[tau], y, q_rows[tau], p_rows[tau])
-    return (*moved, new) if new.remaining else moved
+    return (*moved, new) if new.remaining and new.factor > 0 else moved
