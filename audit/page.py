@@ -20,7 +20,7 @@ judged in an environment of its own. `make audit` does it again. The table is
 [audit/results.csv](../../audit/results.csv), and this page is made from it.
 
 **What was judged**: the function named, at temperature 1, on small worlds whose laws are known
-(V = 2 to 7), with laws in float32, on a CPU. Each draws from its own generator, which is seeded
+(V = 2 to 5), with laws in float32, on a CPU. Each draws from its own generator, which is seeded
 from the judge's for each call. **What was not**: other functions of the same package, other
 devices, larger vocabularies, top-k and top-p, other versions, speed. A verifier that is not
 rejected may still be called with the wrong laws by its engine; one that is rejected is so in the
