@@ -9,7 +9,7 @@ NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/draftproof/kernels/csrc s
 export DRAFTPROOF_REQUIRE_NATIVE ?= $(if $(shell command -v $(CXX)),1,0)
 BUILD_TOOLS := $(foreach tool,cmake ninja,$(if $(shell command -v $(tool)),,$(tool)))
 
-.PHONY: help proof test lint bench evidence clean
+.PHONY: help proof test lint bench audit evidence clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,9 @@ lint: $(INSTALLED)  ## ruff and mypy
 bench: $(INSTALLED)  ## measure, and write bench/results.csv
 	$(BIN)/python -m bench
 
+audit: $(INSTALLED)  ## judge public implementations, and write audit/results.csv
+	$(BIN)/python -m audit $(NAMES)
+
 evidence: $(INSTALLED)  ## the slow lane: long tests, sanitizers, a cross compilation
 	$(BIN)/python -m pytest -m slow
 	tests/sanitizers.sh
@@ -36,7 +39,7 @@ evidence: $(INSTALLED)  ## the slow lane: long tests, sanitizers, a cross compil
 
 clean:  ## remove all that the other targets made
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests bench -name __pycache__ -prune -exec rm -rf {} +
+	find src tests bench audit -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("draftproof needs Python 3.11 or newer, and $(PYTHON) is %d.%d: make PYTHON=/path/to/python3.11" % v[:2])'
