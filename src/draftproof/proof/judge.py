@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -36,6 +36,9 @@ __all__ = ["OnProgress", "check"]
 
 OnProgress = Callable[[int, int, str], object]
 """(done, total, what is next)."""
+EXACT = ("oracle", "tree-oracle")
+SAMPLED = ("joint", "tree-joint")
+"""The checks whose findings are a law's exact, or sampled, distance in each world."""
 
 
 def check(
@@ -85,11 +88,21 @@ def check(
         trial.run(progress, fail_fast)
         if fail_fast and trial.is_decided:
             break
-    samples = all(trial.contract.is_sampler for trial in trials)
     matrix = Matrix()
-    if samples and not any(trial.is_decided for trial in trials):
-        matrix = judge_gallery(plan, names, progress.say)
+    if not any(trial.is_decided for trial in trials):
+        matrix = _controls(trials[0].contract, plan, names, progress.say)
     return _conclude(trials, matrix, plan, time.monotonic() - started, own=subject is None)
+
+
+def _controls(
+    contract: Contract, plan: Plan, names: Sequence[str] | None, on_progress: OnProgress
+) -> Matrix:
+    """Judge the gallery that belongs to a contract; some contracts have none."""
+    if contract.is_tree:
+        from draftproof.proof.trees.matrix import KEY_TREE_CONTROLS, judge_tree_gallery
+
+        return judge_tree_gallery(plan, names and KEY_TREE_CONTROLS, on_progress)
+    return judge_gallery(plan, names, on_progress) if contract.is_sampler else Matrix()
 
 
 class _Progress:
@@ -246,7 +259,7 @@ def _conclude(
         findings=findings,
         total_variation_bound=None if None in bounds else max(b for b in bounds if b is not None),
         power=_power(findings, matrix, max(trial.visible for trial in trials)),
-        false_alarm_budget=budget.table(plan.false_alarm) if first.contract.is_sampler else {},
+        false_alarm_budget=_budget(first.contract, plan),
         scorecard=tuple(first.scorecard),
         nearest_fault=nearest_fault(findings) if outcome is Conclusion.REJECTED else None,
         reproducer=reproducer,
@@ -254,12 +267,19 @@ def _conclude(
         efficiency={
             f"{f.world}, g = {f.num_draft}": f.emitted - 1
             for f in findings
-            if f.check == "oracle" and f.emitted is not None and f.num_draft == f.max_draft > 0
+            if f.check in EXACT and f.emitted is not None and f.num_draft == f.max_draft > 0
         },
         seconds=seconds,
         row_seconds=first.row_seconds,
         captured_output="".join(trial.printed for trial in trials)[-TAIL:],
     )
+
+
+def _budget(contract: Contract, plan: Plan) -> Mapping[str, float]:
+    """Which check may spend what of the probability of a false alarm."""
+    if contract.is_tree:
+        return {"tree-joint": plan.false_alarm}
+    return budget.table(plan.false_alarm) if contract.is_sampler else {}
 
 
 def _outcome(
@@ -273,7 +293,7 @@ def _outcome(
     if by_outcome[Outcome.BROKEN]:
         worst = by_outcome[Outcome.BROKEN][0]
         return Conclusion.BROKEN, f"{worst.check}: {worst.message}"
-    if not contract.is_sampler:
+    if not (contract.is_sampler or contract.is_tree):
         passed = len(by_outcome[Outcome.PASSED])
         return Conclusion.NOT_REJECTED, f"{passed} findings, none against it"
     if matrix.survivors:
@@ -283,7 +303,7 @@ def _outcome(
             Conclusion.INCONCLUSIVE,
             f"the judge rejects a right verifier, {matrix.casualties[0]}",
         )
-    exact = [f for f in findings if f.check == "oracle"]
+    exact = [f for f in findings if f.check in EXACT]
     exactly = bool(exact) and all(f.outcome is Outcome.PASSED for f in exact)
     unfinished = by_outcome[Outcome.INCONCLUSIVE]
     if unfinished and not exactly:
@@ -294,7 +314,7 @@ def _outcome(
 
 
 def _worlds(findings: Sequence[Finding]) -> int:
-    return len({f.world for f in findings if f.check in ("oracle", "joint") and f.world})
+    return len({f.world for f in findings if f.check in EXACT + SAMPLED and f.world})
 
 
 def _smallest(findings: Sequence[Finding], outcome: Conclusion) -> Finding | None:
@@ -307,7 +327,7 @@ def _smallest(findings: Sequence[Finding], outcome: Conclusion) -> Finding | Non
 
 def _bound(findings: Sequence[Finding]) -> float | None:
     """The largest total variation that the strongest check which reached every world allows."""
-    for check in ("oracle", "bisection", "joint"):
+    for check in (*EXACT, "bisection", *SAMPLED):
         laws = [f for f in findings if f.check == check and f.outcome is not Outcome.NOTE]
         if laws and all(f.outcome is Outcome.PASSED and f.error is not None for f in laws):
             exact = laws[0].grade is Grade.EXACT  # a sampled distance is noise within its bound
@@ -316,7 +336,7 @@ def _bound(findings: Sequence[Finding]) -> float | None:
 
 
 def _power(findings: Sequence[Finding], matrix: Matrix, visible: float) -> Power:
-    sampled = [f for f in findings if f.check == "joint" and f.error is not None]
+    sampled = [f for f in findings if f.check in SAMPLED and f.error is not None]
     hardest = max(sampled, key=lambda f: f.error or 0.0, default=None)
     return Power(
         controls_killed=matrix.killed,
@@ -333,6 +353,12 @@ def _not_covered(findings: Sequence[Finding], plan: Plan, contract: Contract) ->
         return ("The practice problem emits an argmax: by its own rule it is not lossless.",)
     if contract is Contract.GREEDY:
         return ("Temperatures above 0; vocabularies beyond those of the cases.",)
+    if contract.is_tree:
+        return (
+            "Laws were examined for V up to 4, up to 3 siblings and 2 levels, in float64, one tree "
+            "at a time; larger trees and vocabularies, other dtypes and batches were not.",
+            "Whether siblings were really drawn as the subject asks, no verifier can show.",
+        )
     longest = max((g for g, _ in plan.sizes), default=0)
     padded = max((K for _, K in plan.sizes), default=0)
     vocabulary = max(WORLDS[name].vocabulary for name in plan.worlds)

@@ -41,7 +41,7 @@ class TreeRule:
     Attributes:
         name: what ``rule=`` calls it.
         verify: its reference.
-        draws: the draws of siblings for which it is lossless.
+        draws: the draws of siblings for which it is lossless, those that it is made for first.
         needs_draft_probs: whether it reads q.
     """
 
@@ -51,7 +51,7 @@ class TreeRule:
     needs_draft_probs: bool
 
 
-_ANY = tuple(Draws)
+_ANY = (Draws.DETERMINISTIC, Draws.WITHOUT_REPLACEMENT, Draws.IID, Draws.TOP_AND_ONE)
 _IID, _ORDERED = Draws.IID, Draws.WITHOUT_REPLACEMENT
 
 TREE_RULES: Mapping[str, TreeRule] = MappingProxyType(

@@ -23,6 +23,7 @@ from draftproof.proof.checks.sampled import (
     check_seeds,
 )
 from draftproof.proof.checks.scorecard import check_scorecard
+from draftproof.proof.checks.trees import check_tree_calls, check_tree_joint, check_tree_oracle
 from draftproof.proof.subjects.contracts import Contract
 from draftproof.proof.trial.examination import Check
 from draftproof.proof.verdicts.finding import Finding, Outcome
@@ -53,14 +54,24 @@ _SAMPLERS: Mapping[str, Check] = MappingProxyType(
     }
 )
 
+_TREES: Mapping[str, Check] = MappingProxyType(
+    {
+        "tree-oracle": check_tree_oracle,
+        "tree-calls": check_tree_calls,
+        "tree-joint": check_tree_joint,
+    }
+)
+
 CHECKS: Mapping[str, Check] = MappingProxyType(
-    {**_SAMPLERS, "greedy": check_greedy, "practice": check_practice}
+    {**_SAMPLERS, **_TREES, "greedy": check_greedy, "practice": check_practice}
 )
 """All checks by name, in the order in which they run: the cheap and sharp ones first."""
 
 
 def checks_for(contract: Contract) -> tuple[str, ...]:
     """Return the names of the checks that fit a contract."""
+    if contract.is_tree:
+        return tuple(_TREES)
     if contract.is_sampler:
         return tuple(_SAMPLERS)
     return (contract.value,)

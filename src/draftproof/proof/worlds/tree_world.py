@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
 
 from draftproof.proof.worlds.catalogue import WORLDS
 from draftproof.proof.worlds.law import Text
@@ -42,6 +46,14 @@ class TreeWorld:
     def depth(self) -> int:
         """Drafts of a longest path; a round emits up to one token more."""
         return len(self.branching)
+
+    @cached_property
+    def laws(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The draft's and the target's rows by state, each [V, V], in float64."""
+        draft, target = (
+            np.array(rows, dtype=np.float64) for rows in (self.world.draft, self.world.target)
+        )
+        return draft, target
 
     def siblings(self, text: Text, depth: int, choose: Choose) -> Text:
         """Draw the children of a node at a depth (0 for the root), after the text up to it."""

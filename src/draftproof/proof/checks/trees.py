@@ -1,0 +1,120 @@
+"""The law of a verifier of siblings or of trees: exactly where it can be driven, and sampled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from draftproof.proof.checks.oracle import law_finding
+from draftproof.proof.checks.sampled import Trial, deadline_of
+from draftproof.proof.exact.generator import NotDrivable
+from draftproof.proof.exact.tree_oracle import draw_tree, oracle_tree_law
+from draftproof.proof.sampled.sampling import Experiment, streams
+from draftproof.proof.sampled.table import Table
+from draftproof.proof.subjects.contracts import Contract
+from draftproof.proof.subjects.subject import Subject
+from draftproof.proof.trees.call import call_subject, draws_of
+from draftproof.proof.trial.plan import Plan
+from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
+from draftproof.proof.worlds.catalogue import WORLDS
+from draftproof.proof.worlds.law import Text
+from draftproof.proof.worlds.tree_world import TREE_WORLDS, TreeWorld
+
+__all__ = ["check_tree_calls", "check_tree_joint", "check_tree_oracle", "worlds_for"]
+
+QUICK_WORLDS = 3
+VISIBLE = 0.04
+"""Of the sampled check at least: it calls the subject for one tree at a time."""
+
+
+def worlds_for(subject: Subject, plan: Plan) -> tuple[TreeWorld, ...]:
+    """Return the worlds whose siblings are drawn as the subject asks, cheap and telling first."""
+    draws, deepest = draws_of(subject), 1 if subject.contract is Contract.SIBLINGS else 9
+    worlds = [w for w in TREE_WORLDS.values() if w.draws is draws and w.depth <= deepest]
+    return tuple(worlds[:QUICK_WORLDS] if plan.profile == "quick" else worlds)
+
+
+def check_tree_oracle(subject: Subject, plan: Plan) -> Iterator[Finding]:
+    """The exact joint law of one round, in each world of the subject's draws."""
+    for world in worlds_for(subject, plan):
+        yield _exact("tree-oracle", subject, world, plan)
+
+
+def check_tree_calls(subject: Subject, plan: Plan) -> Iterator[Finding]:
+    """Two rounds with one generator: noise kept or used again shows in the law of both."""
+    world = TreeWorld(WORLDS["toy"], (2,), draws_of(subject))
+    yield _exact("tree-calls", subject, world, plan, rounds=2)
+
+
+def check_tree_joint(subject: Subject, plan: Plan) -> Iterator[Finding]:
+    """The joint law of many rounds with a real generator, against the exact one."""
+    worlds = worlds_for(subject, plan)[:2]
+    deadline, visible = deadline_of(plan), max(VISIBLE, plan.visible)
+    for world in worlds:
+        rounds = _Rounds(subject, world, plan.seed)
+        size = plan.false_alarm / len(worlds)
+        yield from Trial("tree-joint", plan, visible, size, deadline).run(rounds)
+
+
+def _exact(check: str, subject: Subject, world: TreeWorld, plan: Plan, rounds: int = 1) -> Finding:
+    depth = world.depth
+    length = rounds if subject.contract is Contract.SIBLINGS else rounds * (depth + 1)
+    try:
+        found = oracle_tree_law(subject, world, rounds, 4 * plan.max_paths)
+    except NotDrivable as refusal:
+        return Finding(
+            check, Outcome.NOT_DRIVABLE, Grade.EXACT, str(refusal), world.name, depth, depth
+        )
+    what = f"the exact law of {'a round' if rounds == 1 else f'{rounds} rounds'}"
+    return law_finding(
+        check, world.name, (depth, depth), what, found, world.world.target_law(length)
+    )
+
+
+class _Rounds:
+    """Rounds of one tree each, completed from the target, and the tally of their texts."""
+
+    def __init__(self, subject: Subject, world: TreeWorld, seed: int) -> None:
+        self._subject, self._world = subject, world
+        self._rng, self._subject_rng = streams(seed, f"tree-joint {world.name}")
+        length = 1 if subject.contract is Contract.SIBLINGS else world.depth + 1
+        self._shape = (world.world.vocabulary,) * length
+        law = np.zeros(self._shape)
+        for text, probability in world.world.target_law(length).items():
+            law[text] = float(probability)
+        self.experiment = Experiment((world.world,), length=length, longest=world.depth)
+        self._table = Table(
+            world.name, "texts", np.zeros(law.size, np.int64), law.ravel(), self._shape
+        )
+
+    @property
+    def tables(self) -> list[Table]:
+        """The one table of counts."""
+        return [self._table]
+
+    def extend(self, each: int, deadline: float, /) -> bool:
+        """Go on until so many texts are counted; False if the time was not enough."""
+        while self._table.size < each:
+            if time.monotonic() > deadline:
+                return False
+            for _ in range(min(500, each - self._table.size)):
+                cell = int(np.ravel_multi_index(self._text(), self._shape))
+                self._table.counts[cell] += 1
+        return True
+
+    def _text(self) -> Text:
+        choose = partial(_choose, self._rng)
+        text = call_subject(self._subject, draw_tree(self._world, (), choose), self._subject_rng)[
+            : len(self._shape)
+        ]
+        while len(text) < len(self._shape):
+            text += (choose(self._world.world.target[self._world.world.row(text)]),)
+        return text
+
+
+def _choose(rng: np.random.Generator, law: object) -> int:
+    edges = np.cumsum(np.asarray(law, dtype=np.float64))
+    return int(np.searchsorted(edges[:-1], rng.random() * edges[-1], side="right"))

@@ -1,0 +1,89 @@
+"""The exact law of a verifier of trees, by the interval oracle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from draftproof.proof.exact.exact_law import BOUNDARY, Enumeration, rounding_error
+from draftproof.proof.exact.generator import NotDrivable
+from draftproof.proof.exact.interval import MAX_PATHS, OracleGenerator, Path, explore
+from draftproof.proof.subjects.contracts import Contract
+from draftproof.proof.subjects.emission import ContractBroken
+from draftproof.proof.subjects.raised import phrase
+from draftproof.proof.subjects.subject import Subject
+from draftproof.proof.trees.call import DrawnTree, call_subject
+from draftproof.proof.worlds.law import Text, complete
+from draftproof.proof.worlds.tree_world import Choose, TreeWorld
+
+__all__ = ["draw_tree", "oracle_tree_law"]
+
+
+def draw_tree(world: TreeWorld, text: Text, choose: Choose) -> DrawnTree:
+    """Draw a whole tree after a text, level by level; laws of leaves' children are NaN."""
+    tokens: list[int] = []
+    parents: list[int] = []
+    prefixes: list[Text] = [()]
+    for depth in range(world.depth):
+        for context in [c for c, prefix in enumerate(prefixes) if len(prefix) == depth]:
+            prefix = prefixes[context]
+            drawn = world.siblings(text + prefix, depth, choose)
+            tokens += drawn
+            parents += [context - 1] * len(drawn)
+            prefixes += [(*prefix, token) for token in drawn]
+    rows = [world.world.row(text + prefix) for prefix in prefixes]
+    draft, target = world.laws
+    q = draft[rows]
+    q[[context for context in range(len(rows)) if context - 1 not in parents]] = np.nan
+    return DrawnTree(tuple(tokens), tuple(parents), q, target[rows])
+
+
+def oracle_tree_law(
+    subject: Subject, world: TreeWorld, rounds: int = 1, max_paths: int = MAX_PATHS
+) -> Enumeration:
+    """Enumerate a verifier of siblings or of trees, run on float64 laws.
+
+    Args:
+        subject: see `draftproof.proof.trees.call`.
+        world: where trees grow; its draws should be those that the subject asks for.
+        rounds: calls with one generator, each going on where the one before ended.
+        max_paths: runs that this may take.
+
+    Returns:
+        The law of ``rounds * (depth + 1)`` tokens (``rounds`` for siblings), completed from the
+        target. `Law.error` is 0 if
+        it equals the target's, else a bound on what rounding explains.
+
+    Raises:
+        NotDrivable: the subject does more with its uniforms than compare them.
+        ContractBroken: it returns what its contract forbids.
+    """
+
+    def program(path: Path) -> Text:
+        rng = OracleGenerator()
+        text: Text = ()
+        for _ in range(rounds):
+            text += call_subject(subject, draw_tree(world, text, path.choose), rng)
+        return text
+
+    masses: dict[Text, Fraction] = {}
+    paths, emitted, boundary = 0, Fraction(0), Fraction(0)
+    for result, weight in explore(program, max_paths):
+        paths += 1
+        if not isinstance(result, Exception):
+            masses[result] = masses.get(result, Fraction(0)) + weight
+            emitted += len(result) * weight
+            continue
+        boundary += weight
+        if boundary >= BOUNDARY:
+            if isinstance(result, ContractBroken):
+                raise result
+            raise NotDrivable(f"The subject raises {phrase(result)} on intervals.") from result
+    length = rounds if subject.contract is Contract.SIBLINGS else rounds * (world.depth + 1)
+    run = Enumeration(complete(masses.items(), world.world, length), emitted, paths, boundary)
+    if run.law == world.world.target_law(length):
+        return run
+    error = rounding_error(world.world, length) * (1 + sum(world.branching))
+    return replace(run, law=run.law.with_error(error))

@@ -1,0 +1,1 @@
+"""Verifiers of trees under judgement: how they are called, and those of known worth."""
