@@ -26,7 +26,8 @@ def outcomes(name, subject, plan=COARSE):
 @pytest.mark.parametrize("make", [decoders.make_round, decoders.make_generate])
 def test_a_right_decoder_passes_every_check(make):
     for name in checks_for(as_subject(make).contract):
-        assert outcomes(name, make) == {Outcome.PASSED}, name
+        allowed = {Outcome.NOTE if name == "honesty" else Outcome.PASSED}  # it tells no drafts
+        assert outcomes(name, make) == allowed, name
 
 
 def test_a_decoder_that_does_not_know_of_ends_is_told_so():

@@ -40,8 +40,8 @@ def test_what_one_round_leaves_to_the_next_shows_in_two():
 def test_the_law_of_drafts_is_compared_with_what_is_declared(name, least, most):
     laws = draft_laws(subject(name), WORLDS["L357"], 2)
     assert laws is not None
-    found, declared = laws
-    assert least <= float(found.total_variation(declared)) <= most
+    found, told = laws
+    assert least <= float(found.law.total_variation(told)) <= most
 
 
 def test_drafts_that_nobody_tells_have_no_law():

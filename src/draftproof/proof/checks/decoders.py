@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from draftproof.proof.anytime.watch import Watch, tokens_for
+from draftproof.proof.checks.honesty import check_honesty
 from draftproof.proof.checks.oracle import law_finding
 from draftproof.proof.checks.sampled import ROWS, Trial, coarse, deadline_of
 from draftproof.proof.decoders.models import Models
@@ -155,6 +156,7 @@ ROUND: Mapping[str, Check] = MappingProxyType(
     {
         "oracle": check_rounds_exactly,
         "oracle-calls": check_several_rounds_exactly,
+        "honesty": check_honesty,
         "different-seeds": check_different_seeds,
         "anytime": check_anytime,
         "joint": check_joint,

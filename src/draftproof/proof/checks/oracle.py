@@ -77,12 +77,18 @@ def _compare(
 
 
 def law_finding(
-    check: str, world: str, size: tuple[int, int], what: str, found: Enumeration, target: Law
+    check: str,
+    world: str,
+    size: tuple[int, int],
+    what: str,
+    found: Enumeration,
+    target: Law,
+    whose: str = "the target's",
 ) -> Finding:
     """Compare an exact law with the target's: == where the arithmetic allows it, else its error."""
     distance, error = float(found.law.total_variation(target)), float(found.law.error)
     wrong = distance > error
-    exactly = "equals the target's" if not distance else f"is {distance:.3g} from the target's"
+    exactly = f"equals {whose}" if not distance else f"is {distance:.3g} from {whose}"
     allowed = f", rounding explains {error:.2g}" if distance else ""
     texts = sorted(set(found.law) | set(target))
     residuals = [float(found.law.get(text, 0)) - float(target.get(text, 0)) for text in texts]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from draftproof.proof.decoders.models import Models
@@ -49,18 +50,18 @@ def round_law(
 
 def draft_laws(
     subject: Subject, world: World, k: int, max_paths: int = MAX_PATHS
-) -> tuple[Law, Law] | None:
-    """Return the exact law of the k drafts of a round, and the law that was declared for them.
+) -> tuple[Enumeration, Law] | None:
+    """Enumerate the k drafts of a round, and return the law that was declared for them beside.
 
-    None for a decoder that does not tell its drafts, or whose drafts are not always k.
+    None for a decoder that does not tell its drafts and rows, or does not always draft k.
 
     Args:
         subject, world, max_paths: see `round_law`.
         k: drafts of the round.
 
     Returns:
-        The law of the drafts, by the branches of the decoder's comparisons, and the product of
-        the rows that it declares along them: the drafter's own where it declares none.
+        The drafts by the branches of the decoder's comparisons, and the product of the rows that
+        it declares along them.
 
     Raises:
         NotDrivable, ContractBroken: as `round_law`.
@@ -70,11 +71,11 @@ def draft_laws(
 
     def program(path: Path) -> tuple[Text, ...]:
         made = Decoder(subject, models).round(prompt, k, OracleGenerator())
-        drafts = made.drafts or ()
-        for i in range(len(drafts)):
-            told = models.draft_row(prompt + drafts[:i]) if made.rows is None else made.rows[i]
-            rows.setdefault(drafts[:i], told.tolist())
-        return (drafts,)
+        if made.drafts is None or made.rows is None:
+            return ((),)
+        for i, row in enumerate(made.rows):
+            rows.setdefault(made.drafts[:i], row.tolist())
+        return (made.drafts,)
 
     drafter = World(world.draft, world.draft, world.start, world.name)
     run = enumerate_rounded(program, (drafter,), (k,), max_paths)
@@ -89,4 +90,7 @@ def draft_laws(
             for token, q in enumerate(rows[text])
             if q
         }
-    return run.law, Law(declared, k, rounding_error(world, k))
+    told = Law(declared, k)
+    if run.law != told:
+        run = replace(run, law=run.law.with_error(rounding_error(world, k)))
+    return run, told
