@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from bench.results import Result
 
-__all__ = ["document", "terminal"]
+__all__ = ["digest", "document", "terminal"]
 
 Cells = list[list[str]]
 Case = dict[str, Result]
@@ -23,6 +23,22 @@ def terminal(results: Sequence[Result]) -> str:
 def document(results: Sequence[Result]) -> str:
     """Render as the documents show it, with machine and date."""
     return _render(results, _markdown)
+
+
+def digest(results: Sequence[Result]) -> str:
+    """Render the shapes and their medians alone, as the README shows them."""
+    if not results:
+        return "Not measured yet."
+    cases = _by_case(results)
+    cells = _shape_cells([case for name, case in cases.items() if name.startswith("shape")])
+    hidden = {"NumPy backend", "2 threads / 1"}
+    shown = [
+        [cell.partition(" (")[0] for cell, name in zip(row, cells[0], strict=True)
+         if name not in hidden]
+        for row in cells
+    ]  # fmt: skip
+    where = _headline(results[0]).removesuffix("; in parentheses the same from the fastest rounds.")
+    return f"{where}.\n\n{_markdown(shown)}"
 
 
 def _render(results: Sequence[Result], layout: Callable[[Cells], str]) -> str:

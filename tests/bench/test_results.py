@@ -7,11 +7,11 @@ import pytest
 from bench.__main__ import HOME
 from bench.cases import MEMORY_CASE, Case
 from bench.machine import Machine
-from bench.page import PAGE, filled_in
+from bench.page import PAGE, README, filled_in
 from bench.plots import plot_bandwidth
 from bench.race import Race
 from bench.results import memory_result, race_results, read_results, write_results
-from bench.tables import document, terminal
+from bench.tables import digest, document, terminal
 
 MACHINE = Machine("2030-01-02", "Linux x86_64; 2 CPUs", "a CPU", "3.13", "2.4", "abc")
 SHAPE = Race(
@@ -65,18 +65,27 @@ def test_no_results_are_said_to_be_none():
     assert document([]) == "Not measured yet."
 
 
-def test_the_page_keeps_what_surrounds_the_results(results):
-    text = PAGE.read_text(encoding="utf-8")
-    filled = filled_in(text, results)
-    assert document(results) in filled
-    assert filled_in(filled, read_results(HOME / "results.csv")) == text
+@pytest.mark.parametrize(("path", "render"), [(PAGE, document), (README, digest)])
+def test_a_document_keeps_what_surrounds_the_results(results, path, render):
+    text = path.read_text(encoding="utf-8")
+    filled = filled_in(path, text, results)
+    assert render(results) in filled
+    assert filled_in(path, filled, read_results(HOME / "results.csv")) == text
     with pytest.raises(ValueError, match="lacks"):
-        filled_in("no marks", results)
+        filled_in(path, "no marks", results)
 
 
-def test_the_page_shows_the_committed_results():
-    text = PAGE.read_text(encoding="utf-8")
-    assert text == filled_in(text, read_results(HOME / "results.csv"))
+@pytest.mark.parametrize("path", [PAGE, README])
+def test_the_documents_show_the_committed_results(path):
+    text = path.read_text(encoding="utf-8")
+    assert text == filled_in(path, text, read_results(HOME / "results.csv"))
+
+
+def test_the_digest_shows_medians_of_shapes_alone(results):
+    shown = digest(results)
+    assert "(" not in shown.partition("\n\n")[2]
+    assert "NumPy backend" not in shown
+    assert digest([]) == "Not measured yet."
 
 
 def test_the_plot_is_drawn(results, tmp_path):
