@@ -15,6 +15,7 @@ from draftproof import AcceptanceRecord, cli
 from draftproof.proof import reproduce as figures_of
 from draftproof.proof.figure import Figure
 from draftproof.proof.worlds.catalogue import WORLDS
+from draftproof.proof.worlds.wide import WIDE_WORLDS
 from tests.report.verdicts import ALL, broken, inconclusive, rejected, verdict
 
 
@@ -211,7 +212,7 @@ def test_progress_is_shown_on_a_terminal_and_not_in_ci(judge, monkeypatch, ci, s
 def test_worlds_are_listed():
     result = run("worlds")
     assert result.exit_code == 0
-    assert all(name in result.stdout for name in WORLDS)
+    assert all(name in result.stdout for name in [*WORLDS, *WIDE_WORLDS])
     rows = {row["name"]: row for row in json.loads(run("worlds", "--json").stdout)}
     assert rows["L4"]["target"][0] == ["3/8", "1/4", "1/4", "1/8"]
     assert rows["toy"]["tokens"] == 2

@@ -185,8 +185,9 @@ def check(
 def worlds(as_json: AsJson = False) -> None:
     """List the worlds, whose laws are known exactly, that verifiers are judged in."""
     from draftproof.proof.worlds.catalogue import WORLDS
+    from draftproof.proof.worlds.wide import WIDE_WORLDS
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": world.name,
             "tokens": world.vocabulary,
@@ -196,6 +197,10 @@ def worlds(as_json: AsJson = False) -> None:
             "why": world.why,
         }
         for world in WORLDS.values()
+    ]
+    rows += [  # their rows are too long to print
+        {"name": wide.name, "tokens": wide.vocabulary, "contexts": wide.contexts, "why": wide.why}
+        for wide in WIDE_WORLDS.values()
     ]
     _show(rows, as_json, ("name", "tokens", "why"))
 

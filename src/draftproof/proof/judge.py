@@ -22,6 +22,7 @@ from draftproof.proof.trial.plan import Plan, after_proof, make_plan
 from draftproof.proof.trial.process import TAIL, SubjectProcess, run_checks
 from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
 from draftproof.proof.verdicts.fingerprint import nearest_fault
+from draftproof.proof.verdicts.numerical_grade import numerical_grade, why_not_graded
 from draftproof.proof.verdicts.reproducer import find_reproducer
 from draftproof.proof.verdicts.verdict import (
     Conclusion,
@@ -31,6 +32,7 @@ from draftproof.proof.verdicts.verdict import (
     Verdict,
 )
 from draftproof.proof.worlds.catalogue import WORLDS
+from draftproof.proof.worlds.wide import WIDE_WORLDS
 
 __all__ = ["OnProgress", "check"]
 
@@ -264,6 +266,7 @@ def _conclude(
         nearest_fault=nearest_fault(findings) if outcome is Conclusion.REJECTED else None,
         reproducer=reproducer,
         not_covered=_not_covered(findings, plan, first.contract),
+        numerical_grade=numerical_grade(findings),
         efficiency={
             f"{f.world}, g = {f.num_draft}": f.emitted - 1
             for f in findings
@@ -322,7 +325,11 @@ def _smallest(findings: Sequence[Finding], outcome: Conclusion) -> Finding | Non
     wanted = {Conclusion.REJECTED: Outcome.LOSSY, Conclusion.BROKEN: Outcome.BROKEN}.get(outcome)
     found = [f for f in findings if f.outcome is wanted]
     grades = list(Grade)
-    return min(found, key=lambda f: (grades.index(f.grade), f.num_draft, f.max_draft), default=None)
+
+    def size(f: Finding) -> tuple[int, bool, int, int]:
+        return grades.index(f.grade), f.world in WIDE_WORLDS, f.num_draft, f.max_draft
+
+    return min(found, key=size, default=None)
 
 
 def _bound(findings: Sequence[Finding]) -> float | None:
@@ -364,8 +371,8 @@ def _not_covered(findings: Sequence[Finding], plan: Plan, contract: Contract) ->
     vocabulary = max(WORLDS[name].vocabulary for name in plan.worlds)
     sentences = [
         f"Laws were examined for V up to {vocabulary}, drafts of up to {longest} tokens padded to "
-        f"{padded}, in float64, rows alone, in pairs and in batches; larger vocabularies, other "
-        "dtypes and longer drafts were not.",
+        f"{padded}, in float64, rows alone, in pairs and in batches; longer drafts were not.",
+        *_wide_coverage(findings),
         "Whether a caller passes the laws that its drafts were sampled from, no verifier can show.",
     ]
     if any(f.outcome is Outcome.NOT_DRIVABLE and f.check == "oracle" for f in findings):
@@ -379,6 +386,19 @@ def _not_covered(findings: Sequence[Finding], plan: Plan, contract: Contract) ->
                 "a smaller bias is not excluded."
             )
     return tuple(sentences)
+
+
+def _wide_coverage(findings: Sequence[Finding]) -> Iterator[str]:
+    """What was looked at beyond the vocabularies whose laws can be written down."""
+    wide = [WIDE_WORLDS[f.world].vocabulary for f in findings if f.world in WIDE_WORLDS]
+    if wide:
+        yield (
+            f"At larger vocabularies, up to {max(wide):,}, single draws and witnesses of short "
+            "texts were examined, and no whole law."
+        )
+    refusal = why_not_graded(findings)
+    if refusal:
+        yield refusal
 
 
 def _version() -> str:

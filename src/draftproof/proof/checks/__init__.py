@@ -24,6 +24,7 @@ from draftproof.proof.checks.sampled import (
 )
 from draftproof.proof.checks.scorecard import check_scorecard
 from draftproof.proof.checks.trees import check_tree_calls, check_tree_joint, check_tree_oracle
+from draftproof.proof.checks.wide import check_cuts, check_witnesses
 from draftproof.proof.subjects.contracts import Contract
 from draftproof.proof.trial.examination import Check
 from draftproof.proof.verdicts.finding import Finding, Outcome
@@ -43,7 +44,9 @@ _SAMPLERS: Mapping[str, Check] = MappingProxyType(
     {
         **ORACLE,
         "bisection": check_bisection,
+        "cuts": check_cuts,
         **BEHAVIOUR,
+        "witnesses": check_witnesses,
         "joint": check_joint,
         "ragged": check_ragged,
         "rounds": check_rounds,

@@ -16,7 +16,7 @@ __all__ = ["GALLERY", "Kind", "Mutant", "Seen", "equivalent", "mutant"]
 Kind = Literal["lossy", "broken", "float", "rounds", "equivalent"]
 Seen = Literal[
     "row", "padding", "rows", "batch", "size", "empty", "rounds", "seeds", "inputs", "support",
-    "shape",
+    "shape", "vocabulary",
 ]  # fmt: skip
 SampledLaw = Callable[[Sequence[Fraction]], Sequence[Fraction]]
 _Class = TypeVar("_Class", bound=Callable[[], Verify])
@@ -39,7 +39,7 @@ class Mutant:
             a row with "padding" (K > g); two "rows" of one call; a "batch" of more; a "size" of
             the vocabulary beyond the worlds'; an "empty" draft (K = 0); two "rounds" or more by
             one object; two "seeds"; the "inputs" after a call; "support", laws with zeros and
-            uniforms near 0 and 1; the "shape" of what it returns.
+            uniforms near 0 and 1; the "shape" of what it returns; a "vocabulary" of thousands.
         world: the world on which `total_variation` is taken: one that can see the fault.
         sampled_law: what a drafter of this mutant really samples from, by the declared row; None
             if it is the declared row itself.
@@ -83,9 +83,14 @@ class Mutant:
     def total_variation(self) -> Fraction | None:
         """Exact distance of its joint law of three tokens from the target's, for two drafts.
 
+        Of its first token, for one draft or none, where only a large vocabulary shows it.
         None where no single row shows the fault, where there is no law (a broken contract), and
         where the interval oracle cannot follow the uniforms.
         """
+        if self.seen == "vocabulary":
+            from draftproof.proof.mutants.wide import wide_distance
+
+            return wide_distance(self)
         from draftproof.proof.exact.exact_law import oracle_law
         from draftproof.proof.exact.generator import NotDrivable
         from draftproof.proof.subjects.subject import load

@@ -75,10 +75,10 @@ def _flat(V: int, seed: int) -> tuple[Weights, Weights]:
     return p, q
 
 
-def _zipf(V: int, seed: int, contexts: int = 2) -> tuple[Weights, Weights]:
+def _zipf(V: int, seed: int) -> tuple[Weights, Weights]:
     """Zipf's law in a random order; the drafter's is steeper and mistakes ranks by half."""
     rng = np.random.default_rng(seed)
-    ranks = 1.0 + rng.permuted(np.tile(np.arange(V), (contexts, 1)), axis=1)
+    ranks = 1.0 + rng.permuted(np.tile(np.arange(V), (2, 1)), axis=1)
     return 1 / ranks, (ranks * rng.lognormal(0, 0.5, ranks.shape)) ** -1.2
 
 
@@ -94,10 +94,13 @@ def _peaked(V: int, written: int, seed: int) -> tuple[Weights, Weights]:
 
 
 def _sparse(V: int, seed: int) -> tuple[Weights, Weights]:
-    """Zipf laws without a quarter of their tokens, each without its own."""
-    p, q = _zipf(V, seed, contexts=4)
-    p_zero, q_zero = np.random.default_rng(seed + 1).random((2, *p.shape)) < 0.25
-    p[p_zero], q[q_zero] = 0, 0
+    """Two Zipf laws and two flat ones, without a quarter of their tokens, each without its own."""
+    laws = (np.concatenate(pair) for pair in zip(_zipf(V, seed), _flat(V, seed + 1), strict=True))
+    zeros = np.random.default_rng(seed + 2).random((2, 4, V)) < 0.25
+    p, q = (
+        np.where(zero, 0, law / law.sum(axis=1, keepdims=True))
+        for zero, law in zip(zeros, laws, strict=True)
+    )
     return p, q
 
 
@@ -115,13 +118,9 @@ def _recorded() -> tuple[Weights, Weights]:
 
 _ALL = (
     WideWorld(
-        "sparse-8192", 8_192, 4, "Zipf, a quarter impossible on each side: epsilons and floors",
+        "sparse-8192", 8_192, 4,
+        "Zipf and flat laws, a quarter of each impossible: epsilons, floors and clamps",
         lambda: _sparse(8_192, 1),
-    ),
-    WideWorld(
-        "peaked-32768", 32_768, 2,
-        "one token of probability 15/16 above a Zipf law, and 768 ids that nobody writes",
-        lambda: _peaked(32_768, 32_000, 2),
     ),
     WideWorld(
         "flat-32768", 32_768, 2, "flat: each token must have its share",
@@ -130,6 +129,11 @@ _ALL = (
     WideWorld(
         "real-49152", 49_152, 16, "rows of SmolLM2-135M, drafts of a copy that skips layers",
         _recorded,
+    ),
+    WideWorld(
+        "peaked-50304", 50_304, 2,
+        "one token of probability 15/16 above a Zipf law; the last 47 ids are padding",
+        lambda: _peaked(50_304, 50_257, 2),
     ),
     WideWorld(
         "zipf-131072", 131_072, 2, "Zipf: most tokens are rarer than a float32 sum can tell",
