@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from draftproof.proof.checks.oracle import law_finding
-from draftproof.proof.checks.sampled import Trial, deadline_of
+from draftproof.proof.checks.sampled import PATIENCE, Trial
 from draftproof.proof.exact.generator import NotDrivable
 from draftproof.proof.exact.tree_oracle import draw_tree, oracle_tree_law
 from draftproof.proof.sampled.sampling import Experiment, streams
@@ -52,10 +52,11 @@ def check_tree_calls(subject: Subject, plan: Plan) -> Iterator[Finding]:
 def check_tree_joint(subject: Subject, plan: Plan) -> Iterator[Finding]:
     """The joint law of many rounds with a real generator, against the exact one."""
     worlds = worlds_for(subject, plan)[:2]
-    deadline, visible = deadline_of(plan), max(VISIBLE, plan.visible)
-    for world in worlds:
+    size, visible = plan.false_alarm / len(worlds), max(VISIBLE, plan.visible)
+    start = time.monotonic()
+    for done, world in enumerate(worlds, 1):
         rounds = _Rounds(subject, world, plan.seed)
-        size = plan.false_alarm / len(worlds)
+        deadline = start + done / len(worlds) * PATIENCE * plan.timeout
         yield from Trial("tree-joint", plan, visible, size, deadline).run(rounds)
 
 
