@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from audit.environments import build_environment, build_wheel
+from audit.environments import FOLDER, build_environment, build_wheel
 from audit.page import write_page
 from audit.results import Result, read_results, result_of, with_results, write_results
 from bench.machine import this_machine
@@ -56,16 +56,17 @@ def main() -> None:
 
 def judge(adapter: Adapter, python: Path, profile: str) -> Result:
     """Judge one implementation in an environment that has it."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    file = FOLDER / f"{adapter.name}.json"
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "verdict.json"
         command = [
             python, "-m", "draftproof", "check", adapter.name, "--profile", profile,
             "--timeout", PATIENCE, "--json", file,
         ]  # fmt: skip
         done = subprocess.run([*map(str, command)], cwd=folder, check=False)
-        if done.returncode == 2:
-            raise SystemExit(f"{adapter.name} could not be judged.")
-        verdict = json.loads(file.read_text(encoding="utf-8"))
+    if done.returncode == 2:
+        raise SystemExit(f"{adapter.name} could not be judged.")
+    verdict = json.loads(file.read_text(encoding="utf-8"))
     told = subprocess.run(
         [str(python), "-c", _VERSIONS], check=True, capture_output=True, text=True
     )

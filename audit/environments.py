@@ -6,11 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["REQUIREMENTS", "build_environment", "build_wheel", "requirements_of"]
+__all__ = ["FOLDER", "REQUIREMENTS", "build_environment", "build_wheel", "requirements_of"]
 
 ROOT = Path(__file__).parents[1]
 REQUIREMENTS = Path(__file__).parent / "requirements"
 FOLDER = ROOT / "build" / "audit"
+"""Environments, and whole verdicts as JSON."""
 NO_DEPS = "# --no-deps"
 """The first line of a file to install as it is: its package asks for what no CPU has."""
 

@@ -28,7 +28,8 @@ class Result(Machine):
         claims_lossless: whether its documentation says so.
         contract, profile, seed: how it was judged.
         verdict, reason: what the judge concluded.
-        total_variation: of a rejected one: the largest that was measured.
+        total_variation: of a rejected one: the largest that was measured of joint laws; that of
+            other samples if no joint law is wrong.
         check, world: where that was.
         bound: the law is no further from the target's than this, in the worlds that were examined.
         visible: a total variation above this would have been seen with the profile's power.
@@ -71,8 +72,7 @@ def result_of(
         machine: where.
     """
     lossy = [f for f in verdict["findings"] if f["outcome"] == "lossy"]
-    laws = [f for f in lossy if f["total_variation"] is not None]
-    worst = max(laws, key=lambda f: f["total_variation"], default=(lossy or [{}])[0])
+    worst = max(lossy, key=_weight, default={})
     fault = verdict["nearest_fault"] or {}
     options = f"--profile {verdict['profile']} --seed {verdict['seed']}"
     return Result(
@@ -98,6 +98,12 @@ def result_of(
         reproduce=f"draftproof check {adapter.name} {options}",
         seconds=round(verdict["seconds"], 1),
     )
+
+
+def _weight(finding: Mapping[str, Any]) -> tuple[bool, bool, float]:
+    """Exact laws before joint ones before others, then the largest total variation."""
+    distance = finding["total_variation"] or 0.0
+    return finding["grade"] == "exact", finding["check"] == "joint", distance
 
 
 def with_results(old: Iterable[Result], new: Iterable[Result]) -> list[Result]:

@@ -24,11 +24,13 @@ def make_round(world: Any) -> Callable[[Sequence[int], int, np.random.Generator]
 
     def play(context: Sequence[int], k: int, rng: np.random.Generator) -> list[int]:
         seed_torch(rng)
-        ids = torch.tensor([[0, *context]])
+        n = len(context)
         tokens: list[int]
         tokens, _ = speculative_step(
-            lambda ids: (target(ids), None), lambda ids: (drafter(ids), None), ids, k, 1.0
-        )
+            lambda ids: (target(ids, n), None),
+            lambda ids: (drafter(ids, n), None),
+            torch.tensor([[0, *context]]), k, 1.0,
+        )  # fmt: skip
         return tokens
 
     return play

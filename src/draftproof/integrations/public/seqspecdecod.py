@@ -46,10 +46,10 @@ def _round(world: Any, step: Callable[..., Any]) -> Round:
 
     def play(context: Sequence[int], k: int, rng: np.random.Generator) -> list[int]:
         seed_torch(rng)
-        ids = torch.tensor([[0, *context]])
+        ids, n = torch.tensor([[0, *context]]), len(context)
         text, _, _ = step(
-            lambda ids: SimpleNamespace(logits=drafter(ids)),
-            lambda ids: SimpleNamespace(logits=target(ids)),
+            lambda ids: SimpleNamespace(logits=drafter(ids, n)),
+            lambda ids: SimpleNamespace(logits=target(ids, n)),
             ids, k, 1.0, 1.0,
         )  # fmt: skip
         tokens: list[int] = text[0, ids.shape[1] :].tolist()

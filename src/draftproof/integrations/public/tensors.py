@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ __all__ = ["TableModel", "draw", "logits", "seed_torch"]
 Array = npt.NDArray[Any]
 Row = Callable[[Sequence[int]], Any]
 """The law of the token after a context."""
+MOST_CONTEXTS = 4_096
+"""Whose logits a model remembers."""
 
 
 def seed_torch(rng: np.random.Generator) -> None:
@@ -45,21 +48,29 @@ class TableModel:
 
     Texts are preceded by one token of any kind, which stands for the empty context: libraries
     do not decode from nothing.
+
+    Args:
+        row: the law after a context.
+
+    Attributes:
+        after: (context) -> its logits [V].
     """
 
     def __init__(self, row: Row) -> None:
-        self._row = row
-        self._known: dict[tuple[int, ...], Any] = {}
+        @lru_cache(MOST_CONTEXTS)
+        def after(context: tuple[int, ...]) -> Any:
+            return logits(np.asarray(row(context), dtype=np.float64))
 
-    def after(self, context: tuple[int, ...]) -> Any:
-        """Return the logits [V] after a context."""
-        if context not in self._known:
-            self._known[context] = logits(np.asarray(self._row(context), dtype=np.float64))
-        return self._known[context]
+        self.after = after
 
-    def __call__(self, ids: Any) -> Any:
-        """Return logits [1, n, V] for ids [1, n]: position i predicts the id after it."""
+    def __call__(self, ids: Any, first: int = 0) -> Any:
+        """Return logits [1, n, V] for ids [1, n]: position i predicts the id after it.
+
+        Those before ``first``, which nobody has a use for, are NaN.
+        """
         import torch
 
         text = tuple(ids[0].tolist())
-        return torch.stack([self.after(text[1 : i + 1]) for i in range(len(text))])[None]
+        rows = [self.after(text[1 : i + 1]) for i in range(first, len(text))]
+        unused = torch.full((first, len(rows[0])), torch.nan)
+        return torch.cat([unused, torch.stack(rows)])[None]

@@ -42,29 +42,29 @@ def make_decoder(world: Any) -> Callable[[Sequence[Sequence[int]], int, int], li
 
 
 def _markov(row: Callable[[Sequence[int]], Any]) -> Any:
-    """Return a causal model that knows a chain; its last id stands for the empty text."""
+    """Return a causal model that knows a chain; its last id stands for the empty text.
+
+    The embedding of an id is a unit vector, one for each law that the chain has.
+    """
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    first = np.asarray(row(()), dtype=np.float64)
-    V = len(first)
-    laws = np.zeros((V + 1, V + 1))
-    laws[V, :V] = first
-    laws[:V, :V] = [np.asarray(row((token,)), dtype=np.float64) for token in range(V)]
-    with np.errstate(divide="ignore"):
-        scores = np.maximum(np.log(laws), NOTHING)
+    V = len(row(()))
+    laws = np.array([*(row((token,)) for token in range(V)), row(())], dtype=np.float64)
+    rows, kind = np.unique(laws, axis=0, return_inverse=True)
     config = LlamaConfig(
-        vocab_size=V + 1, hidden_size=2 * (V + 1), intermediate_size=4, num_hidden_layers=1,
-        num_attention_heads=1, num_key_value_heads=1, head_dim=2 * (V + 1), rms_norm_eps=0.0,
-        max_position_embeddings=256, tie_word_embeddings=False,
-        bos_token_id=None, eos_token_id=None,
+        vocab_size=V + 1, hidden_size=len(rows), intermediate_size=2, num_hidden_layers=1,
+        num_attention_heads=1, num_key_value_heads=1, head_dim=2, rms_norm_eps=0.0,
+        tie_word_embeddings=False, bos_token_id=None, eos_token_id=None,
     )  # fmt: skip
     model = LlamaForCausalLM(config).eval()
+    with np.errstate(divide="ignore"):
+        scores = np.maximum(np.log(rows.T), NOTHING)
+    scale = config.hidden_size**-0.5  # the norm makes a unit vector longer by the root of its size
     with torch.no_grad():
-        model.model.embed_tokens.weight.copy_(torch.eye(V + 1, config.hidden_size))
+        model.model.embed_tokens.weight.copy_(torch.eye(len(rows))[kind.ravel()])
         model.model.layers[0].self_attn.o_proj.weight.zero_()
         model.model.layers[0].mlp.down_proj.weight.zero_()
-        scale = config.hidden_size**-0.5  # the norm makes of a unit vector one of this length less
-        model.lm_head.weight.zero_()
-        model.lm_head.weight[:, : V + 1].copy_(torch.from_numpy(scores.T * scale))
+        model.lm_head.weight.fill_(NOTHING * scale)
+        model.lm_head.weight[:V].copy_(torch.from_numpy(scores * scale))
     return model
