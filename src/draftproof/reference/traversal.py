@@ -1,6 +1,6 @@
 """Traversal verification of a tree, from the leaves up: the chain's block rule, for trees.
 
-Read it beside Weng, Hu and others (arXiv 2505.12398), algorithm 1. Contexts and rows are those of
+Read it beside Weng, Hu et al. (NeurIPS 2025, arXiv 2505.12398). Contexts and rows are those of
 `draftproof.reference.tree`.
 """
 

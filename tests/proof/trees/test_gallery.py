@@ -28,6 +28,7 @@ PUBLISHED = {
     "iid repeats counted as rejections": Fraction(3, 128),
     "deduplicated with q fixed": Fraction(1, 64),
     "original p at the end": Fraction(1, 8),
+    "rejected siblings masked": Fraction(73, 560),
     "k-seq with rho = 1": Fraction(1, 8),
     "fixed siblings tested by p / q": Fraction(3, 8),
     "duplicates in a fixed set": Fraction(1, 2),
@@ -74,6 +75,22 @@ def test_no_check_rejects_a_right_one(mutant):
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_how_far_each_is_off(name):
     assert abs(GALLERY[name].total_variation - PUBLISHED[name]) < Fraction(1, 10**15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("traversal, p not updated", 0.1849),
+        ("traversal, q not updated", 1 / 36),
+        ("traversal, w not updated", 1 / 8),
+        ("bonus from the row before", 0.1255),
+        ("raw bonus", 0.0748),
+        ("one uniform for all siblings", 0.0045),
+    ],
+)
+def test_how_far_off_where_it_takes_two_levels_or_three_siblings(name, expected):
+    assert float(GALLERY[name].total_variation) == pytest.approx(expected, abs=5e-5)
 
 
 def test_a_fault_between_calls_is_right_in_each():

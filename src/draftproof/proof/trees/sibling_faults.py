@@ -17,7 +17,7 @@ from draftproof.trees.draft_tree import Draws
 IID, ORDERED = Draws.IID, Draws.WITHOUT_REPLACEMENT
 
 
-@sibling_rule("no update", IID, public="independent tests of the siblings, sglang's tree of 2024")
+@sibling_rule("no update", IID)
 def no_update(siblings: Sequence[int], q: Row, p: Row, accept: Sequence[Any], final: Any) -> Choice:
     """Tests every sibling against the first target, not the residual."""
     for i, x in enumerate(siblings):

@@ -1,6 +1,6 @@
 """The greedy draft of Hu et al.: the likeliest tokens of q for certain, and one draw beside them.
 
-Read it beside Hu, Zheng, Yu, Lin, Zhang and others (arXiv 2502.18779).
+Read it beside Hu, Zheng et al. (ICLR 2025, arXiv 2502.18779).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """K-sequential selection: every sibling meets the same test, made harder by a factor rho.
 
-Read it beside Sun et al. (SpecTr, NeurIPS 2023, arXiv 2310.15141), algorithm 3.
+Read it beside Sun et al. (SpecTr, NeurIPS 2023, arXiv 2310.15141).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Recursive rejection sampling, with and without replacement.
 
-Read `rrs` beside Miao et al. (SpecInfer, arXiv 2305.09781), algorithm 2, and `rrsw` beside Jeon et
-al. (RSD, arXiv 2402.14160) and Chen et al. (Sequoia, arXiv 2402.12374).
+Read `rrs` beside Miao et al. (SpecInfer, arXiv 2305.09781), and `rrsw` beside Jeon et al. (RSD,
+arXiv 2402.14160) and Chen et al. (Sequoia, arXiv 2402.12374).
 """
 
 from __future__ import annotations
