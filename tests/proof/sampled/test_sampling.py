@@ -61,6 +61,7 @@ def test_the_law_is_the_worlds(name):
         Experiment((L357,), longest=1, lengths=always, in_place=True),
         Experiment((L4,), length=2, longest=0, extra=3),
         Experiment((L4,), length=4, longest=2),
+        Experiment((L4, L357, TOY), length=4, lengths=ragged, rounds=1),
         Experiment((L4,), sampled_law=lambda row: [Fraction(1, 4)] * 4, longest=0),
     ],
 )
@@ -88,6 +89,13 @@ def test_drafts_have_the_drafters_law():
     cells = np.concatenate([draft[:, 0] * 4 + draft[:, 1] for draft in first])
     law = np.array([[float(a * b) for b in L357.draft[x]] for x, a in enumerate(L357.draft[0])])
     assert compare(np.bincount(cells, minlength=16), law).p_value > 1e-4
+
+
+def test_the_target_writes_on_after_the_last_round():
+    seen: list[Any] = []
+    sampler = sample(Experiment((L4,), longest=1, rounds=1), 5_000, watching(seen))
+    assert sum(len(num_draft) for *_, num_draft in seen) == 5_000
+    assert int(sampler.emitted.sum()) == 5_000
 
 
 @pytest.mark.parametrize("padding", Padding)

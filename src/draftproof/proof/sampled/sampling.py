@@ -140,6 +140,8 @@ class Experiment:
         lengths: how many drafts each row gets.
         padding: what lies past them.
         together: rows of each world in a batch; None for as many as are worth a call.
+        rounds: calls for each text, behind which the target itself writes on; None for as many as
+            the text needs.
         in_place: a row keeps its place in the batch to the end of the last text; else only
             unfinished texts are in a call.
         sampled_law: what drafts are really sampled from, by the declared row; None if they are
@@ -153,6 +155,7 @@ class Experiment:
     lengths: Lengths = as_needed
     padding: Padding = Padding.POISON
     together: int | None = None
+    rounds: int | None = None
     in_place: bool = False
     sampled_law: Callable[[Sequence[Fraction]], Sequence[Fraction]] | None = None
 
@@ -208,7 +211,11 @@ class Experiment:
         """
         base, state = self._starts(rows)
         cells, made = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
+        rounds = 0
         while (made < self.length).any():
+            if rounds == self.rounds:
+                return self._written_on(cells, made, base, state, draft_rng)
+            rounds += 1
             active = np.arange(rows) if self.in_place else np.flatnonzero(made < self.length)
             done, first = made[active], base[active]
             num_draft = self.lengths(done, self.length, self.longest, draft_rng)
@@ -221,6 +228,19 @@ class Experiment:
             if emitted is not None:
                 pairs = num_draft * emitted.shape[1] + num_emitted
                 emitted += np.bincount(pairs, minlength=emitted.size).reshape(emitted.shape)
+        return cells
+
+    def _written_on(
+        self, cells: Array, made: Array, base: Array, state: Array, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        """Finish the texts by the target's own law."""
+        edges = self._rows[0].cumsum(axis=1)[:, :-1]
+        for length in range(1, self.length):
+            unfinished = np.flatnonzero(made <= length)
+            uniforms = rng.random((len(unfinished), 1))
+            token = (edges[state[unfinished]] <= uniforms).sum(axis=1)
+            cells[unfinished] = cells[unfinished] * self.vocabulary + token
+            state[unfinished] = base[unfinished] + token
         return cells
 
     def _starts(self, rows: int) -> tuple[Array, Array]:
