@@ -16,6 +16,7 @@ from draftproof.proof.sampled import budget
 from draftproof.proof.subjects.contracts import Contract
 from draftproof.proof.subjects.emission import ContractBroken
 from draftproof.proof.subjects.subject import Subject, as_subject
+from draftproof.proof.trial.course import plan_for, side_by_side, split
 from draftproof.proof.trial.examination import broken
 from draftproof.proof.trial.matrix import KEY_CONTROLS, Matrix, judge_gallery
 from draftproof.proof.trial.plan import Plan, after_proof, make_plan
@@ -138,7 +139,7 @@ class _Trial:
         self._subject: Subject | str = (
             subject if isinstance(subject, str) else as_subject(subject, contract)
         )
-        self.plan, self.label, self.visible = plan, label, plan.visible
+        self.plan, self.label = plan, label
         self.contract = Contract.RAGGED
         self._wanted = contract
         self.name = self.spec = self.printed = ""
@@ -155,11 +156,8 @@ class _Trial:
         subject = self._subject
         if isinstance(subject, Subject) and subject.spec is None:
             self.name, self.contract = subject.name, subject.contract
-            plan = self.plan
             for name in self._expect(progress):
-                if name not in ORACLE:
-                    plan = self._plan_for_the_rest()
-                self._take(run_checks(subject, None, [name], plan))
+                self._take(run_checks(subject, None, [name], self._plan_for(name)))
                 progress.step(f"{self.name}: {name}")
                 if fail_fast and self.is_decided:
                     return
@@ -174,12 +172,10 @@ class _Trial:
                 assert isinstance(process.contract, Contract)
                 self.name, self.contract = process.name, process.contract
                 names = self._expect(progress)
-                oracle = [name for name in names if name in ORACLE]
-                self._examine(oracle or names, process, progress, fail_fast)
-            if oracle and not (fail_fast and self.is_decided):
-                rest = [name for name in names if name not in ORACLE]
-                with self._process(self.contract, self._plan_for_the_rest()) as process:
-                    self._examine(rest, process, progress, fail_fast)
+                if fail_fast or not self.contract.is_sampler:
+                    self._examine(names, process, progress, fail_fast)
+                else:
+                    self._examine_by_two(names, process, progress)
         except ContractBroken as failure:
             self.findings.append(broken("load", failure.reason))
 
@@ -192,10 +188,35 @@ class _Trial:
         finally:
             self.printed += process.printed
 
-    def _plan_for_the_rest(self) -> Plan:
-        plan = after_proof(self.plan) if is_proven(self.findings) else self.plan
-        self.visible = plan.visible
-        return plan
+    def _plan_for(self, check: str) -> Plan:
+        return plan_for(check, self.plan, self.findings)
+
+    @property
+    def visible(self) -> float:
+        """The total variation that was to be seen by sampling."""
+        return after_proof(self.plan).visible if is_proven(self.findings) else self.plan.visible
+
+    def _examine_by_two(
+        self, names: Sequence[str], process: SubjectProcess, progress: _Progress
+    ) -> None:
+        """Run checks in two processes; which of them runs what is settled beforehand."""
+        oracle = [name for name in names if name in ORACLE]
+        here, aside = split([name for name in names if name not in ORACLE])
+        other = SubjectProcess(self.spec, self.contract, self.plan)
+        try:
+            with side_by_side(other.stop) as pool:
+                pool.submit(other.__enter__)
+                self._examine(oracle, process, progress, fail_fast=False)
+                found = [
+                    pool.submit(other.run, [name], plan=self._plan_for(name)) for name in aside
+                ]
+                self._examine(here, process, progress, fail_fast=False)
+                for name, future in zip(aside, found, strict=True):
+                    self._take(future.result())
+                    progress.step(f"{self.name}: {name}")
+        finally:
+            other.__exit__()
+            self.printed += other.printed
 
     def _examine(
         self,
@@ -205,7 +226,8 @@ class _Trial:
         fail_fast: bool,
     ) -> None:
         for name in names:
-            self._take(process.run([name], fail_fast=fail_fast))
+            plan = self._plan_for(name)
+            self._take(process.run([name], plan=plan, fail_fast=fail_fast))
             progress.step(f"{self.name}: {name}")
             if fail_fast and self.is_decided:
                 return

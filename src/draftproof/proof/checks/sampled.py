@@ -25,7 +25,7 @@ from draftproof.proof.sampled.statistics import (
     visible_total_variation,
 )
 from draftproof.proof.sampled.table import Table
-from draftproof.proof.subjects.subject import Subject
+from draftproof.proof.subjects.subject import Contract, Subject
 from draftproof.proof.trial.plan import Plan
 from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
 from draftproof.proof.worlds.catalogue import WORLDS
@@ -42,10 +42,8 @@ __all__ = [
 
 PATIENCE = 0.8
 """Part of a check's time after which it stops and says how much it saw."""
-MAIN_WORLDS = 2
-"""The first worlds of a plan are sampled to its full power."""
 COARSE = 4
-"""The others show gross faults: this many times the total variation is to be seen there."""
+"""Beside the main worlds gross faults show: this many times the total variation is to be seen."""
 LEAST_TEXTS = 1_000
 """Even where a law of few cells needs fewer."""
 WORST_CELLS = 5
@@ -54,12 +52,12 @@ ROWS = 128
 
 
 def check_joint(subject: Subject, plan: Plan) -> Iterator[Finding]:
-    """The joint law of three tokens over several rounds, in each world of the plan."""
+    """The joint law of three tokens over the plan's rounds, in each of its worlds."""
     size = share(plan.false_alarm, "joint") / len(plan.worlds)
     deadline = deadline_of(plan)
     for place, name in enumerate(plan.worlds):
-        visible = plan.visible * (1 if place < MAIN_WORLDS else COARSE)
-        experiment = experiment_of(subject, name)
+        visible = plan.visible * (1 if place < plan.main_worlds else COARSE)
+        experiment = replace(experiment_of(subject, name), rounds=plan.rounds)
         sampler = Sampler(subject, experiment, plan.seed, f"joint {name}")
         yield from Trial("joint", plan, visible, size, deadline).run(sampler)
 
@@ -70,8 +68,9 @@ def check_ragged(subject: Subject, plan: Plan) -> Iterator[Finding]:
     deadline = deadline_of(plan)
     other_start = replace(WORLDS["L4"], name="L4 from 2", start=2)
     rows = replace(experiment_of(subject, "L4", "L357", other_start), extra=2, lengths=ragged)
-    for padding in Padding:
-        visible = coarse(plan, 2 if padding is Padding.STALE else 4)
+    alone = subject.contract is Contract.SINGLE  # whose rows come without their padding
+    for padding in (Padding.POISON,) if alone else Padding:
+        visible = coarse(plan, 4)
         how = f" in ragged rows, padded with {padding.value}"
         experiment = replace(rows, padding=padding)
         sampler = Sampler(subject, experiment, plan.seed, f"ragged {padding.name}")
@@ -79,7 +78,12 @@ def check_ragged(subject: Subject, plan: Plan) -> Iterator[Finding]:
 
 
 def check_few_rows(subject: Subject, plan: Plan) -> Iterator[Finding]:
-    """A row alone, then two rows of two laws: in a large batch the first and the last hide."""
+    """A row alone, then two rows of two laws: in a large batch the first and the last hide.
+
+    A subject of single rows has nothing of the kind.
+    """
+    if subject.contract is Contract.SINGLE:
+        return
     size = share(plan.false_alarm, "few-rows") / 2
     deadline = deadline_of(plan)
     for worlds, how in ((("L4",), ", each alone in its batch"), (("L4", "L357"), " by twos")):
@@ -95,7 +99,7 @@ def check_rounds(subject: Subject, plan: Plan) -> Iterator[Finding]:
     experiment = replace(rows, longest=1, lengths=always, in_place=True)
     sampler = Sampler(subject, experiment, plan.seed, "rounds")
     size, how = share(plan.false_alarm, "rounds"), " by rounds of one draft, each row in its place"
-    yield from Trial("rounds", plan, coarse(plan, 2), size, deadline_of(plan), how).run(sampler)
+    yield from Trial("rounds", plan, coarse(plan, 4), size, deadline_of(plan), how).run(sampler)
 
 
 def check_rows(subject: Subject, plan: Plan) -> Iterator[Finding]:
@@ -118,8 +122,8 @@ def _check_pairs(
     *,
     reseed: bool = False,
 ) -> Iterator[Finding]:
-    rows = experiment_of(subject, "L4")
-    experiment = replace(rows, length=2, longest=2, lengths=always, in_place=True)
+    rows, batched = experiment_of(subject, "L4"), subject.contract is not Contract.SINGLE
+    experiment = replace(rows, length=2, longest=2, lengths=always, in_place=batched)
     sampler = PairSampler(subject, experiment, pairings, ROWS, plan.seed, check, reseed)
     size = share(plan.false_alarm, check) / 2
     findings = list(Trial(check, plan, coarse(plan, 4), size, deadline_of(plan)).run(sampler))

@@ -1,9 +1,10 @@
 """The child process: it loads a subject, runs checks on it, and streams their findings back.
 
 Messages are lines of JSON over a socket of its own, so that a subject may print what it likes. The
-first line that comes in says what to load; every further one names a check. What goes out:
+first line that comes in says what to load; every further one names a check, and what it is asked
+for. What goes out:
 
-    {"ready": true}               once all that is ours is imported
+    {"ready": true, "pid": ...}   once all that is ours is imported
     {"loaded": {name, contract}}  after the first line, or {"refused": ...}, or {"broken": ...}
     {"finding": {...}}            any number, while a check runs
     {"done": true}                after a check
@@ -22,7 +23,6 @@ import signal
 import socket
 import struct
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -80,11 +80,10 @@ class Channel:
 def main(channel_fd: int, heart_fd: int) -> NoReturn:
     """Serve one parent until it closes the channel."""
     channel = Channel(channel_fd)
-    channel.send({"ready": True})
+    channel.send({"ready": True, "pid": os.getpid()})
     order = channel.receive()
     plan, home = _read_plan(order["plan"]), Path.cwd()
     _guard_the_machine()
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     signal.alarm(_backstop(plan))
     try:
         subject = load(order["spec"], order["contract"])
@@ -99,7 +98,8 @@ def main(channel_fd: int, heart_fd: int) -> NoReturn:
     channel.send({"loaded": {"name": subject.name, "contract": subject.contract}})
     while True:
         signal.alarm(0)
-        name = channel.receive()["check"]
+        asked = channel.receive()
+        name, plan = asked["check"], _read_plan(asked["plan"])
         os.chdir(home)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(_backstop(plan))
@@ -142,13 +142,6 @@ def _beating(call: Callable[..., Any], heart_fd: int) -> Callable[..., Any]:
 def _backstop(plan: Plan) -> int:
     """Seconds after which the child ends though no thread of it gets to run."""
     return int(plan.timeout) + 60
-
-
-def _end_with(parent: int) -> None:
-    """End the process group once the parent, which should have seen to that, is dead."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os.killpg(0, signal.SIGKILL)
 
 
 def _guard_the_machine() -> None:

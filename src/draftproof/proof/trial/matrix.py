@@ -14,12 +14,13 @@ from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from typing import Self
 
-from draftproof.proof.checks import CHECKS, ORACLE, checks_for, is_proven
+from draftproof.proof.checks import CHECKS, checks_for
 from draftproof.proof.mutants import EQUIVALENTS, MUTANTS, get
 from draftproof.proof.subjects.contracts import Contract
 from draftproof.proof.subjects.subject import Subject, load
+from draftproof.proof.trial.course import plan_for
 from draftproof.proof.trial.examination import examine
-from draftproof.proof.trial.plan import Plan, after_proof, make_plan
+from draftproof.proof.trial.plan import Plan, make_plan
 from draftproof.proof.trial.process import run_checks
 from draftproof.proof.verdicts.finding import Finding, Outcome
 from draftproof.proof.verdicts.verdict import Control
@@ -188,9 +189,7 @@ def killers_here(subject: Subject, plan: Plan) -> tuple[str, ...]:
     for name in checks_for(Contract.RAGGED):
         if name == "scorecard":
             continue
-        if name not in ORACLE and is_proven(findings):
-            plan = after_proof(plan)
-        for finding in examine(name, CHECKS[name], subject, plan):
+        for finding in examine(name, CHECKS[name], subject, plan_for(name, plan, findings)):
             if finding.outcome in FATAL:
                 return (name,)
             findings.append(finding)

@@ -26,6 +26,8 @@ class Plan:
             by the sampled checks.
         power: the probability with which a total variation of `visible` is to be seen.
         visible: that total variation, in the hardest world sampled.
+        main_worlds: how many of the worlds are sampled to that power.
+        rounds: of a text of the joint test, see `draftproof.proof.sampled.sampling.Experiment`.
         timeout: seconds that one check may take before it counts as hanging.
         law: for a decoder with models of its own, what names its target's law,
             ``law(prompt, prefix) -> row``.
@@ -44,6 +46,8 @@ class Plan:
     power: float
     visible: float
     timeout: float
+    main_worlds: int = 2
+    rounds: int | None = None
     law: str = ""
     plain: str = ""
     prompts: tuple[tuple[int, ...], ...] = ()
@@ -64,7 +68,7 @@ def make_plan(profile: str, seed: int, timeout: float | None = None) -> Plan:
         plan = Plan(
             profile="quick", seed=seed, worlds=("L4", "L357"), sizes=_QUICK_SIZES,
             sequences=100_000, max_paths=5_000, false_alarm=1e-6, power=0.99, visible=0.02,
-            timeout=60.0,
+            timeout=60.0, main_worlds=1, rounds=1,
         )  # fmt: skip
     elif profile == "standard":
         plan = Plan(

@@ -20,6 +20,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -48,8 +49,10 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _DOORS = (Path(__file__).parent, Path(__file__).parents[1] / "subjects")
 """Where our own frames end and the subject's begin."""
 _START = (
-    "import sys; sys.path[:] = {path!r}; from draftproof.proof.trial.child import main; main({fds})"
+    "import runpy, sys; runpy.run_path({guardian!r})['guard']({life}); sys.path[:] = {path!r}; "
+    "from draftproof.proof.trial.child import main; main({channel}, {heart})"
 )
+_GUARDIAN = str(Path(__file__).with_name("guardian.py"))
 
 OnFinding = Callable[[Finding], object]
 
@@ -70,7 +73,8 @@ class SubjectProcess:
 
     Entering raises ValueError if the subject cannot be found, imported or called as its contract
     says, and ContractBroken if loading it hangs or ends the process. Leaving ends the child and
-    all that it started in its process group; what left the group (a daemon) is not found again.
+    all that it began, and so does the end of this process, however it comes: see
+    `draftproof.proof.trial.guardian`.
     """
 
     def __init__(
@@ -82,9 +86,10 @@ class SubjectProcess:
             "plan": dataclasses.asdict(plan),
             "registry": registry,
         }
-        self._timeout = plan.timeout
+        self._plan, self._timeout = plan, plan.timeout
         self._child: _Child | None = None
         self._hangs = 0
+        self._stopped = False
         self.printed = ""
         self.name = spec
         self.contract = contract
@@ -97,18 +102,33 @@ class SubjectProcess:
         self._close()
 
     def run(
-        self, checks: Sequence[str], on_finding: OnFinding | None = None, *, fail_fast: bool = False
+        self,
+        checks: Sequence[str],
+        on_finding: OnFinding | None = None,
+        *,
+        plan: Plan | None = None,
+        fail_fast: bool = False,
     ) -> list[Finding]:
         """Run checks by their names, in order.
 
         Args:
             checks: names in the registry.
             on_finding: told each finding as it comes.
+            plan: what they are given, of the same time-out; the first plan if left out.
             fail_fast: stop after the first finding that is lossy or broken.
         """
-        return _collect(checks, self._examine, on_finding, fail_fast)
+        examine = functools.partial(self._examine, plan=plan or self._plan)
+        return _collect(checks, examine, on_finding, fail_fast)
 
-    def _examine(self, check: str) -> Iterator[Finding]:
+    def stop(self) -> None:
+        """End the child at once, whatever another thread has it do."""
+        self._stopped = True
+        if self._child is not None:
+            self._child.kill()
+
+    def _examine(self, check: str, plan: Plan) -> Iterator[Finding]:
+        if self._stopped:
+            return
         if self._hangs >= MOST_HANGS:
             message = f"not run: the subject hung in {self._hangs} checks before"
             yield Finding(check, Outcome.INCONCLUSIVE, Grade.BEHAVIOUR, message)
@@ -116,7 +136,7 @@ class SubjectProcess:
         finished = False
         try:
             child = self._child or self._open()
-            child.send({"check": check})
+            child.send({"check": check, "plan": dataclasses.asdict(plan)})
             while "finding" in (answer := child.receive(self._timeout)):
                 yield Finding.from_dict(answer["finding"])
             finished = True
@@ -137,6 +157,8 @@ class SubjectProcess:
 
     def _open(self) -> _Child:
         self._child = child = _Child()
+        if self._stopped:
+            child.kill()
         try:
             child.receive(START_TIMEOUT)
             child.send(self._order)
@@ -243,18 +265,26 @@ class _Child:
         heart.write(HEART.pack(0.0))
         heart.flush()
         self._heart = mmap.mmap(heart.fileno(), HEART.size)
-        fds = (theirs.fileno(), heart.fileno())
+        life, self._life = os.pipe()
+        fds = {"channel": theirs.fileno(), "heart": heart.fileno(), "life": life}
         with theirs, heart:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _START.format(path=sys.path, fds=f"{fds[0]}, {fds[1]}")],
+                [
+                    sys.executable,
+                    "-c",
+                    _START.format(guardian=_GUARDIAN, path=sys.path, **fds),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                pass_fds=fds,
-                start_new_session=True,  # a group of its own, which can be ended as a whole
+                pass_fds=tuple(fds.values()),
+                start_new_session=True,  # an interrupt from the terminal is for us alone
             )
+        os.close(life)
+        self.pid = self._process.pid
         assert self._process.stdout is not None
         self._output = self._process.stdout
+        self._lock = threading.Lock()
         self._received = self._printed = b""
         self._began = time.monotonic()
         self._selector = selectors.DefaultSelector()
@@ -281,12 +311,12 @@ class _Child:
             self._read(wait=min(timeout / 10, 0.5))
         line, _, self._received = self._received.partition(b"\n")
         answer: dict[str, Any] = json.loads(line)
+        self.pid = answer.get("pid", self.pid)
         return answer
 
     def end(self) -> None:
-        """End the child and its process group, whatever state they are in."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        """End the child and all that it began, whatever state they are in."""
+        self.kill()
         self._process.wait()
         self._drain()
         self._selector.close()
@@ -299,6 +329,13 @@ class _Child:
         """The end of what it has printed, without colours and what else does not print."""
         text = _ESCAPES.sub("", self._printed.decode(errors="replace"))
         return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
+
+    def kill(self) -> None:
+        """Have the guardian kill the child."""
+        with self._lock:
+            life, self._life = self._life, -1
+        if life >= 0:
+            os.close(life)
 
     def _read(self, wait: float) -> None:
         for key, _ in self._selector.select(wait):
@@ -346,7 +383,7 @@ class _Child:
         """Let the child's fault handler print where its main thread is."""
         before, self._printed = self._printed, b""
         with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGUSR1)
+            os.kill(self.pid, signal.SIGUSR1)
         time.sleep(0.1)
         self._drain()
         frames, self._printed = self._frames(), before
