@@ -71,6 +71,16 @@ def undrivable(siblings, q, p, rng):
     return int(np.argmin(rng.exponential(size=len(p)) / p))
 
 
+def plain(siblings, q, p, rng):
+    """The target's own token."""
+    return int((np.cumsum(p) <= rng.random()).sum())
+
+
+def test_siblings_say_nothing_of_how_many_are_accepted():
+    finding = next(check_tree_oracle(Subject("test", Contract.SIBLINGS, plain), PLAN))
+    assert (finding.outcome, finding.emitted) == (Outcome.PASSED, None)
+
+
 def test_siblings_that_cannot_be_driven_are_sampled():
     subject = Subject("test", Contract.SIBLINGS, undrivable)
     assert outcomes(check_tree_oracle(subject, PLAN)) == {Outcome.NOT_DRIVABLE}

@@ -65,6 +65,8 @@ def test_a_tree_is_told_from_a_batch():
 
     assert as_subject(verify).contract is Contract.TREE
     assert draws_of(tree_of(verify, draws="iid")) is Draws.IID
+    with pytest.raises(ContractBroken, match="draws is 'sorted'; wanted one of iid, without-"):
+        draws_of(tree_of(verify, draws="sorted"))
     with pytest.raises(TypeError, match="the contract 'tree' has no batches of rows"):
         as_subject(verify).verify(*[np.zeros((1, 1))] * 4, np.random.default_rng(0))
 

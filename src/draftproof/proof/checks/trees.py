@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -70,9 +71,11 @@ def _exact(check: str, subject: Subject, world: TreeWorld, plan: Plan, rounds: i
             check, Outcome.NOT_DRIVABLE, Grade.EXACT, str(refusal), world.name, depth, depth
         )
     what = f"the exact law of {'a round' if rounds == 1 else f'{rounds} rounds'}"
-    return law_finding(
-        check, world.name, (depth, depth), what, found, world.world.target_law(length)
-    )
+    target = world.world.target_law(length)
+    finding = law_finding(check, world.name, (depth, depth), what, found, target)
+    if subject.contract is Contract.SIBLINGS:  # which returns one token whatever it accepts
+        return replace(finding, emitted=None)
+    return finding
 
 
 class _Rounds:

@@ -55,8 +55,18 @@ class DrawnTree:
 
 
 def draws_of(subject: Subject) -> Draws:
-    """Return how the subject asks siblings to be drawn."""
-    return Draws(getattr(subject.call, "draws", Draws.WITHOUT_REPLACEMENT))
+    """Return how the subject asks siblings to be drawn.
+
+    Raises:
+        ContractBroken: it asks for what there is not.
+    """
+    wanted = getattr(subject.call, "draws", Draws.WITHOUT_REPLACEMENT)
+    try:
+        return Draws(wanted)
+    except ValueError:
+        raise ContractBroken(
+            f"its attribute draws is {wanted!r}; wanted one of {', '.join(Draws)}"
+        ) from None
 
 
 def call_subject(subject: Subject, tree: DrawnTree, rng: np.random.Generator) -> Text:
