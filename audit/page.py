@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from audit.results import Result
+from draftproof.integrations.public.table import ADAPTERS
 
 __all__ = ["PAGE", "page", "write_page"]
 
@@ -68,6 +69,14 @@ _OTHER = """
 """
 
 
+_BESIDE = """
+## Seen in passing
+
+Outside what was judged; each has a script in [audit/confirm](../../audit/confirm).
+
+"""
+
+
 def page(results: Sequence[Result]) -> str:
     """Render the table as Markdown."""
     right = [r for r in results if r.verdict == "not rejected"]
@@ -84,6 +93,7 @@ def page(results: Sequence[Result]) -> str:
         parts += [_DECLARED, *(_row(r, _distance(r), _fault(r)) for r in declared)]
     if other:
         parts += [_OTHER, *(_row(r, f"{r.verdict}: {r.reason}") for r in other)]
+    parts += [_BESIDE, *_beside()]
     return "".join([*parts, *_reproduce(results)])
 
 
@@ -110,6 +120,13 @@ def _fault(result: Result) -> str:
     if not result.nearest_fault:
         return "no known fault"
     return f"{result.nearest_fault} ({result.correlation:.2f})"
+
+
+def _beside() -> list[str]:
+    """The scripts that belong to no line."""
+    known = {name.replace("-", "_") for name in ADAPTERS}
+    scripts = sorted(script for script in CONFIRMED.glob("*.py") if script.stem not in known)
+    return [f"- `{script.name}`: {_first_line(script)}\n" for script in scripts]
 
 
 def _why(result: Result) -> str:

@@ -72,7 +72,7 @@ def result_of(
         machine: where.
     """
     lossy = [f for f in verdict["findings"] if f["outcome"] == "lossy"]
-    worst = max(lossy, key=_weight, default={})
+    worst: Mapping[str, Any] = max(lossy, key=_weight, default={})
     fault = verdict["nearest_fault"] or {}
     options = f"--profile {verdict['profile']} --seed {verdict['seed']}"
     return Result(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 from typer.testing import CliRunner
@@ -28,7 +29,7 @@ def installed(monkeypatch):
     def install(versions):
         def version(package):
             if package not in versions:
-                raise table.PackageNotFoundError(package)
+                raise PackageNotFoundError(package)
             return versions[package]
 
         monkeypatch.setattr(table, "version", version)
