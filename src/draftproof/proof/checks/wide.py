@@ -41,9 +41,9 @@ CUTS: dict[str, tuple[tuple[str, str, int], ...]] = {
 TEXTS: dict[str, tuple[tuple[str, int, int, int], ...]] = {
     "quick": (("sparse-8192", 1, 384, 384), ("padded-152064", 0, 48, 48)),
     "standard": (
+        ("padded-152064", 0, 256, 48),
         ("sparse-8192", 1, 8_192, 384),
         ("real-49152", 1, 2_048, 64),
-        ("padded-152064", 0, 512, 48),
     ),
     "paper": tuple((name, g, 8_192, 1_024) for name in WIDE_WORLDS for g in (0, 1)),
 }

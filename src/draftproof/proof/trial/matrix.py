@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, replace
@@ -34,10 +34,14 @@ KEY_CONTROLS = (
     "rows in pairs share noise",
     "noise kept between calls",
     "coin is a token's noise",
+    "long rows summed in float32",
+    "token ids in 16 bits",
 )
 """One control for each way of going wrong that needs an instrument of its own."""
 
 FATAL = (Outcome.LOSSY, Outcome.BROKEN)
+WIDE = ("cuts", "witnesses")
+"""The checks at a large vocabulary, where a fault that shows nowhere else is looked for first."""
 PATIENCE = 10.0
 """Seconds that a check may take of a verifier that is known to hang."""
 
@@ -180,13 +184,19 @@ def killers(name: str, plan: Plan) -> tuple[str, ...]:
         )
         return tuple(f.check for f in findings if f.outcome in FATAL)[:1]
     with redirect_stdout(io.StringIO()):  # one of the right ones prints
-        return killers_here(load(mutant.spec), plan)
+        first = WIDE if mutant.seen == "vocabulary" else ()
+        return killers_here(load(mutant.spec), plan, first)
 
 
-def killers_here(subject: Subject, plan: Plan) -> tuple[str, ...]:
-    """Judge a subject in this process until a check catches it, and return that check's name."""
+def killers_here(subject: Subject, plan: Plan, first: Sequence[str] = ()) -> tuple[str, ...]:
+    """Judge a subject in this process until a check catches it, and return that check's name.
+
+    Args:
+        subject, plan: whom, how thoroughly.
+        first: checks to begin with; the others follow in their order.
+    """
     findings: list[Finding] = []
-    for name in checks_for(Contract.RAGGED):
+    for name in dict.fromkeys([*first, *checks_for(Contract.RAGGED)]):
         if name == "scorecard":
             continue
         for finding in examine(name, CHECKS[name], subject, plan_for(name, plan, findings)):
