@@ -43,11 +43,12 @@ def verify_forest(
     path, token_ids = np.full((B, D), -1), np.full((B, D + 1), -1)
     num_emitted, status = np.zeros(B, dtype=np.int64), np.zeros(B, dtype=np.int64)
     for row in range(B):
-        fault = first_fault(batch, rule, accept, final, row, validate)
+        fault, emitted = _judged(batch, rule, accept, final, row, validate)
         if fault is not None:
             status[row] = fault.status
             continue
-        nodes, last_token, zero_residual = emission(batch, rule, accept, final, row)
+        assert emitted is not None, "its ids are in range"
+        nodes, last_token, zero_residual = emitted
         assert last_token is not None, "a row without fault can be decided"
         depth = len(nodes)
         path[row, :depth] = nodes
@@ -84,11 +85,23 @@ def first_fault(
     validate: str,
 ) -> Fault | None:
     """Return the first fault among the numbers that `validate` judges, or None."""
+    return _judged(batch, rule, accept, final, row, validate)[0]
+
+
+def _judged(
+    batch: TreeBatch,
+    rule: TreeRule,
+    accept: npt.NDArray[Any],
+    final: npt.NDArray[Any],
+    row: int,
+    validate: str,
+) -> tuple[Fault | None, TreeEmission | None]:
+    """Return a row's first fault, and what it emits if its ids are in range."""
     fault = next(id_faults(batch, row), None)
     if fault is not None:
-        return fault
+        return fault, None
     emitted = emission(batch, rule, accept, final, row)
-    return next(row_faults(batch, rule, accept, final, row, validate, emitted), None)
+    return next(row_faults(batch, rule, accept, final, row, validate, emitted), None), emitted
 
 
 def _no_law(row: int, context: int) -> None:
