@@ -142,6 +142,44 @@ def check(
     against: Annotated[
         Against | None, typer.Option(help="Judge every known wrong verifier alike, too.")
     ] = None,
+    law: Annotated[
+        str | None,
+        typer.Option(
+            metavar="module:attr",
+            help="For a decoder with models of its own: law(prompt, prefix) -> row.",
+        ),
+    ] = None,
+    plain: Annotated[
+        str | None,
+        typer.Option(metavar="module:attr", help="The same decoder without speculation."),
+    ] = None,
+    prompts: Annotated[
+        typer.FileText | None,
+        typer.Option(metavar="FILE", help="JSON: a list of token lists, for such a decoder."),
+    ] = None,
+    eos: Annotated[
+        int | None, typer.Option(min=0, help="The token behind which its texts end.")
+    ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Only bet against it, until it is proved wrong or Ctrl-C."),
+    ] = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="i/n", help="Run one of n parts, and write a tally to merge."),
+    ] = None,
+    tally: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where --shard writes its tally.")
+    ] = None,
+    texts: Annotated[
+        int | None, typer.Option(min=1, help="Of all shards together, in each world.")
+    ] = None,
+    on_ray: Annotated[
+        bool, typer.Option("--ray", help="Run all shards on a Ray cluster (RAY_ADDRESS, or here).")
+    ] = False,
+    shards: Annotated[
+        int | None, typer.Option(min=1, help="Parts for --ray; as many as it has processors.")
+    ] = None,
     listing: Annotated[
         bool,
         typer.Option(
@@ -156,29 +194,86 @@ def check(
     """
     try:
         from draftproof.proof.judge import check as judge
-        from draftproof.report.page import html_page
 
         spec, shape = _resolve(subject, contract)
+        beside = {"law": law, "plain": plain, "prompts": _read_prompts(prompts), "eos": eos}
+        given: dict[str, Any] = {name: x for name, x in beside.items() if x is not None}
+        if watch or shard or on_ray:
+            from draftproof.proof.shards.command import Piecemeal
+
+            piecemeal = Piecemeal(spec, shape, profile.value, seed, timeout, given)
         with _progress() as on_progress:
-            verdict = judge(
-                spec,
-                contract=shape,
-                profile=profile.value,
-                seed=seed,
-                timeout=timeout,
-                fail_fast=fail_fast,
-                against_mutants=against is Against.MUTANTS,
-                on_progress=on_progress,
-            ).to_dict()
+            if shard:
+                file = piecemeal.write_shard(shard, texts, tally, on_progress)
+                typer.echo(f"Wrote {file}. When all are there: draftproof merge FILES")
+                raise typer.Exit
+            if watch:
+                verdict = piecemeal.watch(on_progress).to_dict()
+            elif on_ray:
+                verdict = piecemeal.on_ray(shards, texts, on_progress).to_dict()
+            else:
+                verdict = judge(
+                    spec,
+                    contract=shape,
+                    profile=profile.value,
+                    seed=seed,
+                    timeout=timeout,
+                    fail_fast=fail_fast,
+                    against_mutants=against is Against.MUTANTS,
+                    on_progress=on_progress,
+                    **given,
+                ).to_dict()
     except ModuleNotFoundError as error:
         _refuse_without(error)
     except ValueError as error:
         _refuse(str(error))
+    _show_verdict(verdict, json_file, html_file, junit_file)
+
+
+@app.command()
+def merge(
+    tallies: Annotated[list[Path], typer.Argument(metavar="TALLY...", help="Of all shards.")],
+    json_file: Annotated[typer.FileTextWrite | None, _file("--json", "Write the verdict.")] = None,
+    html_file: Annotated[typer.FileTextWrite | None, _file("--html", "Write a page.")] = None,
+    junit_file: Annotated[
+        typer.FileTextWrite | None, _file("--junit", "Write JUnit XML, for CI systems.")
+    ] = None,
+) -> None:
+    """Make one verdict of the tallies that check --shard has written; exit codes as of check."""
+    try:
+        from draftproof.proof.shards.command import merge_files
+
+        verdict = merge_files(tallies).to_dict()
+    except ModuleNotFoundError as error:
+        _refuse_without(error)
+    except ValueError as error:
+        _refuse(str(error))
+    _show_verdict(verdict, json_file, html_file, junit_file)
+
+
+def _show_verdict(
+    verdict: Json, json_file: Any = None, html_file: Any = None, junit_file: Any = None
+) -> NoReturn:
+    from draftproof.report.page import html_page
+
     for file, render in ((json_file, _as_json), (html_file, html_page), (junit_file, junit_xml)):
         if file is not None:
             file.write(render(verdict))
     print_card(verdict, _console())
     raise typer.Exit(verdict["exit_code"])
+
+
+def _read_prompts(file: Any) -> list[list[int]] | None:
+    """Read prompts; anything but a list of lists of integers is refused."""
+    if file is None:
+        return None
+    try:
+        prompts = json.load(file)
+        if prompts and all(isinstance(t, int) and t >= 0 for prompt in prompts for t in prompt):
+            return [list(prompt) for prompt in prompts]
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"prompts: {file.name} is no JSON of token lists: {error}.") from None
+    raise ValueError(f"prompts: found {file.name}; wanted JSON such as [[1, 2], [3]].")
 
 
 @app.command()
@@ -207,7 +302,11 @@ def worlds(as_json: AsJson = False) -> None:
 
 @app.command()
 def mutants(as_json: AsJson = False) -> None:
-    """List the wrong verifiers that the judge must reject, and what catches each."""
+    """List the wrong verifiers that the judge must reject, and what catches each.
+
+    Named are the exact checks, and the first one that catches it where no more than a seed, or
+    nothing, of its randomness can be reached.
+    """
     from draftproof.proof.mutants import table
 
     with redirect_stdout(None):  # one of them prints, and computing a distance runs it

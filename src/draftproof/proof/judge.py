@@ -11,6 +11,7 @@ from typing import Any
 
 from draftproof.proof.checks import ORACLE, checks_for, is_proven
 from draftproof.proof.checks.scorecard import ScoreRow
+from draftproof.proof.decoders.sources import beside, not_covered, require_source
 from draftproof.proof.exact.bisection import ASSUMPTION
 from draftproof.proof.sampled import budget
 from draftproof.proof.subjects.contracts import Contract
@@ -19,7 +20,7 @@ from draftproof.proof.subjects.subject import Subject, as_subject
 from draftproof.proof.trial.course import plan_for, side_by_side, split
 from draftproof.proof.trial.examination import broken
 from draftproof.proof.trial.matrix import KEY_CONTROLS, Matrix, judge_gallery
-from draftproof.proof.trial.plan import Plan, after_proof, make_plan
+from draftproof.proof.trial.plan import Plan, after_proof, make_plan, visible_by_decoders
 from draftproof.proof.trial.process import TAIL, SubjectProcess, run_checks
 from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
 from draftproof.proof.verdicts.fingerprint import nearest_fault
@@ -35,7 +36,7 @@ from draftproof.proof.verdicts.verdict import (
 from draftproof.proof.worlds.catalogue import WORLDS
 from draftproof.proof.worlds.wide import WIDE_WORLDS
 
-__all__ = ["OnProgress", "check"]
+__all__ = ["OnProgress", "check", "conclude", "installed_version"]
 
 OnProgress = Callable[[int, int, str], object]
 """(done, total, what is next)."""
@@ -53,9 +54,14 @@ def check(
     timeout: float | None = None,
     fail_fast: bool = False,
     against_mutants: bool = False,
+    law: str | Callable[..., Any] | None = None,
+    plain: str | Callable[..., Any] | None = None,
+    prompts: Sequence[Sequence[int]] = (),
+    eos: int | None = None,
+    leave_out: Sequence[str] = (),
     on_progress: OnProgress | None = None,
 ) -> Verdict:
-    """Judge whether a verifier is lossless.
+    """Judge whether a verifier, or a decoder, is lossless.
 
     ::
 
@@ -74,6 +80,12 @@ def check(
         timeout: seconds until one check counts as hanging.
         fail_fast: stop at the first finding that decides.
         against_mutants: judge the whole gallery too; else a few key controls.
+        law: for a decoder ``f(prompts, num_tokens, seed)`` with models of its own, its target's
+            law, ``law(prompt, prefix) -> row``: what another process can find again, or its name.
+        plain: for one whose law nobody knows, the same decoder without speculation.
+        prompts: that such decoders are given.
+        eos: the token behind which their texts end.
+        leave_out: names of checks that are made elsewhere, see `draftproof.proof.shards`.
         on_progress: told after each check.
 
     Returns:
@@ -84,10 +96,12 @@ def check(
     """
     started = time.monotonic()
     plan = make_plan(profile, seed, timeout)
+    plan = beside(plan, law=law, plain=plain, prompts=prompts, eos=eos)
     trials = _own_trials(plan) if subject is None else [_Trial(subject, contract, plan)]
     names = None if against_mutants or subject is None else KEY_CONTROLS
     progress = _Progress(on_progress)
     for trial in trials:
+        trial.leave_out = leave_out
         trial.run(progress, fail_fast)
         if fail_fast and trial.is_decided:
             break
@@ -101,6 +115,10 @@ def _controls(
     contract: Contract, plan: Plan, names: Sequence[str] | None, on_progress: OnProgress
 ) -> Matrix:
     """Judge the gallery that belongs to a contract; some contracts have none."""
+    if contract.is_decoder:
+        from draftproof.proof.decoders.matrix import judge_decoder_gallery
+
+        return judge_decoder_gallery(contract, plan, names is None, on_progress)
     if contract.is_tree:
         from draftproof.proof.trees.matrix import KEY_TREE_CONTROLS, judge_tree_gallery
 
@@ -146,6 +164,7 @@ class _Trial:
         self.findings: list[Finding] = []
         self.scorecard: list[ScorecardRow] = []
         self.row_seconds: dict[str, float] = {}
+        self.leave_out: Sequence[str] = ()
 
     @property
     def is_decided(self) -> bool:
@@ -156,6 +175,7 @@ class _Trial:
         subject = self._subject
         if isinstance(subject, Subject) and subject.spec is None:
             self.name, self.contract = subject.name, subject.contract
+            require_source(subject, self.plan)
             for name in self._expect(progress):
                 self._take(run_checks(subject, None, [name], self._plan_for(name)))
                 progress.step(f"{self.name}: {name}")
@@ -233,7 +253,7 @@ class _Trial:
                 return
 
     def _expect(self, progress: _Progress) -> Sequence[str]:
-        names = checks_for(self.contract)
+        names = [name for name in checks_for(self.contract) if name not in self.leave_out]
         progress.expect(len(names))
         return names
 
@@ -255,6 +275,21 @@ def _own_trials(plan: Plan) -> list[_Trial]:
     from draftproof import available_backends
 
     return [_Trial(f"own:{name}", Contract.RAGGED, plan, name) for name in available_backends()]
+
+
+def conclude(
+    subject: Subject,
+    findings: Sequence[Finding],
+    matrix: Matrix,
+    plan: Plan,
+    seconds: float,
+    scorecard: Sequence[ScorecardRow] = (),
+) -> Verdict:
+    """Conclude from findings that were made elsewhere; see `draftproof.proof.shards`."""
+    trial = _Trial(subject, subject.contract, plan)
+    trial.name, trial.spec, trial.contract = subject.name, subject.spec or "", subject.contract
+    trial.findings, trial.scorecard = list(findings), list(scorecard)
+    return _conclude([trial], matrix, plan, seconds, own=False)
 
 
 def _conclude(
@@ -279,10 +314,10 @@ def _conclude(
         outcome=outcome,
         reason=reason,
         backends=tuple(trial.label for trial in trials if trial.label),
-        version=_version(),
+        version=installed_version(),
         findings=findings,
         total_variation_bound=None if None in bounds else max(b for b in bounds if b is not None),
-        power=_power(findings, matrix, max(trial.visible for trial in trials)),
+        power=_power(findings, matrix, _visible(trials)),
         false_alarm_budget=_budget(first.contract, plan),
         scorecard=tuple(first.scorecard),
         nearest_fault=nearest_fault(findings) if outcome is Conclusion.REJECTED else None,
@@ -300,10 +335,20 @@ def _conclude(
     )
 
 
+def _visible(trials: Sequence[_Trial]) -> float:
+    """The total variation that the sampled laws were to show."""
+    coarsest = max(trials, key=lambda trial: trial.visible)
+    if coarsest.contract.is_decoder:
+        return visible_by_decoders(replace(coarsest.plan, visible=coarsest.visible))
+    return coarsest.visible
+
+
 def _budget(contract: Contract, plan: Plan) -> Mapping[str, float]:
     """Which check may spend what of the probability of a false alarm."""
     if contract.is_tree:
         return {"tree-joint": plan.false_alarm}
+    if contract.is_decoder:
+        return budget.table(plan.false_alarm, budget.DECODER_SHARES)
     return budget.table(plan.false_alarm) if contract.is_sampler else {}
 
 
@@ -318,7 +363,7 @@ def _outcome(
     if by_outcome[Outcome.BROKEN]:
         worst = by_outcome[Outcome.BROKEN][0]
         return Conclusion.BROKEN, f"{worst.check}: {worst.message}"
-    if not (contract.is_sampler or contract.is_tree):
+    if not (contract.is_sampler or contract.is_tree or contract.is_decoder):
         passed = len(by_outcome[Outcome.PASSED])
         return Conclusion.NOT_REJECTED, f"{passed} findings, none against it"
     if matrix.survivors:
@@ -334,6 +379,8 @@ def _outcome(
     if unfinished and not exactly:
         return Conclusion.INCONCLUSIVE, f"{unfinished[0].check}: {unfinished[0].message}"
     evidence = "its exact law is the target's" if exactly else "no sampled law is off"
+    if not _worlds(findings):  # a decoder with models of its own
+        return Conclusion.NOT_REJECTED, f"{findings[-1].check}: {findings[-1].message}"
     killed = f"{matrix.killed} of {matrix.total} controls rejected"
     return Conclusion.NOT_REJECTED, f"{evidence} in {_worlds(findings)} worlds; {killed}"
 
@@ -382,6 +429,8 @@ def _not_covered(findings: Sequence[Finding], plan: Plan, contract: Contract) ->
         return ("The practice problem emits an argmax: by its own rule it is not lossless.",)
     if contract is Contract.GREEDY:
         return ("Temperatures above 0; vocabularies beyond those of the cases.",)
+    if contract.is_decoder:
+        return not_covered(findings, plan)
     if contract.is_tree:
         return (
             "Laws were examined for V up to 4, up to 3 siblings and 2 levels, in float64, one tree "
@@ -423,7 +472,8 @@ def _wide_coverage(findings: Sequence[Finding]) -> Iterator[str]:
         yield refusal
 
 
-def _version() -> str:
+def installed_version() -> str:
+    """Of draftproof; empty for a source tree that nobody has installed."""
     try:
         return version("draftproof")
     except PackageNotFoundError:

@@ -75,6 +75,11 @@ class Watch:
         return sum(lane.account.tokens for lane in self.lanes)
 
     @property
+    def largest(self) -> str:
+        """The largest e-value of a stream, in a few letters."""
+        return _number(max(lane.account.log_e for lane in self.lanes))
+
+    @property
     def is_decided(self) -> bool:
         """Whether the subject has been proved wrong."""
         return any(lane.account.decided_after is not None for lane in self.lanes)

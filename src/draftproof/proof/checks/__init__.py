@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from draftproof.proof.checks.behaviour import BEHAVIOUR
+from draftproof.proof.checks.decoders import GENERATE, OWN_MODELS, ROUND
 from draftproof.proof.checks.driven import check_bisection
 from draftproof.proof.checks.greedy import check_greedy
 from draftproof.proof.checks.oracle import (
@@ -26,7 +27,9 @@ from draftproof.proof.checks.scorecard import check_scorecard
 from draftproof.proof.checks.trees import check_tree_calls, check_tree_joint, check_tree_oracle
 from draftproof.proof.checks.wide import check_cuts, check_witnesses
 from draftproof.proof.subjects.contracts import Contract
+from draftproof.proof.subjects.subject import Subject
 from draftproof.proof.trial.examination import Check
+from draftproof.proof.trial.plan import Plan
 from draftproof.proof.verdicts.finding import Finding, Outcome
 
 __all__ = ["CHECKS", "ORACLE", "checks_for", "is_proven"]
@@ -65,14 +68,37 @@ _TREES: Mapping[str, Check] = MappingProxyType(
     }
 )
 
-CHECKS: Mapping[str, Check] = MappingProxyType(
+_DECODERS: Mapping[Contract, Mapping[str, Check]] = MappingProxyType(
+    {Contract.ROUND: ROUND, Contract.GENERATE: GENERATE}
+)
+
+
+def _by_contract(name: str, other: Check | None) -> Check:
+    """The check of one name: what it looks at is the same, how it looks a decoder's own way."""
+
+    def check(subject: Subject, plan: Plan) -> Iterator[Finding]:
+        decoders = _DECODERS.get(subject.contract)
+        own = other if decoders is None else decoders.get(name)
+        if own is not None and not (subject.has_own_models and name not in OWN_MODELS):
+            yield from own(subject, plan)
+
+    return check
+
+
+_OTHERS: Mapping[str, Check] = MappingProxyType(
     {**_SAMPLERS, **_TREES, "greedy": check_greedy, "practice": check_practice}
+)
+
+CHECKS: Mapping[str, Check] = MappingProxyType(
+    {name: _by_contract(name, _OTHERS.get(name)) for name in {**_OTHERS, **ROUND, **GENERATE}}
 )
 """All checks by name, in the order in which they run: the cheap and sharp ones first."""
 
 
 def checks_for(contract: Contract) -> tuple[str, ...]:
     """Return the names of the checks that fit a contract."""
+    if contract.is_decoder:
+        return tuple(_DECODERS[contract])
     if contract.is_tree:
         return tuple(_TREES)
     if contract.is_sampler:

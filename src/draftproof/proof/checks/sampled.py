@@ -218,7 +218,7 @@ class Trial:
         if comparison.false_alarm <= size:
             outcome = Outcome.LOSSY
         message = self._message(table, comparison, size, outcome)
-        if isinstance(growing, Sampler) and outcome is Outcome.PASSED:
+        if isinstance(growing, Sampler) and growing.emitted.any() and outcome is Outcome.PASSED:
             message += f"; {growing.emitted_per_call:.3f} tokens a call"
         return Finding(
             self.check,

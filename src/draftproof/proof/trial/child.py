@@ -28,6 +28,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
+
+from draftproof.proof.decoders.sources import require_source
+from draftproof.proof.subjects.emission import ContractBroken
 from draftproof.proof.subjects.raised import phrase
 from draftproof.proof.subjects.subject import Subject, load
 from draftproof.proof.trial.examination import Check, broken, examine, find_checks
@@ -83,14 +87,21 @@ def main(channel_fd: int, heart_fd: int) -> NoReturn:
     channel.send({"ready": True, "pid": os.getpid()})
     order = channel.receive()
     plan, home = _read_plan(order["plan"]), Path.cwd()
+    mask = os.umask(0)
+    os.umask(mask)
     _guard_the_machine()
     signal.alarm(_backstop(plan))
     try:
         subject = load(order["spec"], order["contract"])
+        require_source(subject, plan)
         subject = dataclasses.replace(subject, call=_beating(subject.call, heart_fd))
         checks = find_checks(order["registry"])
+        _restore()
     except ValueError as error:
         channel.send({"refused": str(error)})
+        os._exit(0)
+    except ContractBroken as failure:
+        channel.send({"broken": failure.reason})
         os._exit(0)
     except BaseException as error:
         channel.send({"broken": f"raised {phrase(error)}"})
@@ -98,6 +109,7 @@ def main(channel_fd: int, heart_fd: int) -> NoReturn:
     channel.send({"loaded": {"name": subject.name, "contract": subject.contract}})
     while True:
         signal.alarm(0)
+        os.umask(mask)
         asked = channel.receive()
         name, plan = asked["check"], _read_plan(asked["plan"])
         os.chdir(home)
@@ -127,16 +139,36 @@ def _beating(call: Callable[..., Any], heart_fd: int) -> Callable[..., Any]:
     """Let the parent see since when the subject has been in one call."""
     heart = mmap.mmap(heart_fd, HEART.size)
     os.close(heart_fd)
+    return _beating_in(heart, call)
 
+
+def _beating_in(heart: mmap.mmap, call: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(call)
     def beating(*arguments: Any) -> Any:
         HEART.pack_into(heart, 0, time.monotonic())
         try:
-            return call(*arguments)
+            result = call(*arguments)
         finally:
             HEART.pack_into(heart, 0, 0.0)
+            _restore()
+        return _beating_in(heart, result) if callable(result) else result  # a decoder, just made
 
     return beating
+
+
+_SHARED = [
+    (module, name, getattr(module, name))
+    for module, name in ((np.random, "default_rng"), (np.random, "Generator"), (time, "monotonic"))
+]
+"""What the judge relies on and every part of a program shares."""
+
+
+def _restore() -> None:
+    """Undo, and do not forgive, what a subject does to others' modules."""
+    for module, name, original in _SHARED:
+        if getattr(module, name, None) is not original:
+            setattr(module, name, original)
+            raise ContractBroken(f"replaced {module.__name__}.{name} for the whole program")
 
 
 def _backstop(plan: Plan) -> int:
@@ -145,7 +177,7 @@ def _backstop(plan: Plan) -> int:
 
 
 def _guard_the_machine() -> None:
-    """Leave no core file, take no more memory than there is, be the first that the kernel ends."""
+    """Leave no core file, take half of the memory at most, be the first that the kernel ends."""
     import resource
 
     faulthandler.enable(all_threads=False)
@@ -156,7 +188,8 @@ def _guard_the_machine() -> None:
         lines = Path("/proc/meminfo").read_text().splitlines()
         free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        limit = free * 1024 if hard == resource.RLIM_INFINITY else min(free * 1024, hard)
+        half = free * 1024 // 2  # a trial has two children
+        limit = half if hard == resource.RLIM_INFINITY else min(half, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
