@@ -54,7 +54,7 @@ def inside(module, package):
         ("def f():\n    from draftproof.kernels.threads import x", "draftproof.kernels.threads"),
         ("from ..kernels import threads", "draftproof.kernels.threads"),
         ("from .. import kernels", "draftproof.kernels"),
-        ("from . import worlds", "draftproof.proof.worlds.catalogue"),
+        ("from . import worlds", "draftproof.proof.worlds"),
     ],
 )
 def test_every_spelling_of_an_import_is_seen(source, imported):
@@ -74,11 +74,11 @@ def test_truth_and_judge_never_import_what_they_judge(layer):
     assert culprits == []
 
 
-def test_nobody_inside_imports_integrations():
+def test_the_command_line_alone_opens_the_doors():
     culprits = [
         f"{path.relative_to(ROOT)} imports {name}"
         for path in MODULES
-        if not inside(dotted_name(path), "draftproof.integrations")
+        if path.name != "cli.py" and not inside(dotted_name(path), "draftproof.integrations")
         for name in imports_of(path)
         if inside(name, "draftproof.integrations")
     ]
