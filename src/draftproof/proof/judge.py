@@ -24,7 +24,7 @@ from draftproof.proof.trial.plan import Plan, after_proof, make_plan, visible_by
 from draftproof.proof.trial.process import TAIL, SubjectProcess, run_checks
 from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
 from draftproof.proof.verdicts.fingerprint import nearest_fault
-from draftproof.proof.verdicts.numerical_grade import numerical_grade, why_not_graded
+from draftproof.proof.verdicts.numerical_grade import caveat, numerical_grade
 from draftproof.proof.verdicts.reproducer import find_reproducer
 from draftproof.proof.verdicts.verdict import (
     Conclusion,
@@ -467,9 +467,9 @@ def _wide_coverage(findings: Sequence[Finding]) -> Iterator[str]:
             f"At larger vocabularies, up to {max(wide):,}, single draws and witnesses of short "
             "texts were examined, and no whole law."
         )
-    refusal = why_not_graded(findings)
-    if refusal:
-        yield refusal
+    grade_caveat = caveat(findings)
+    if grade_caveat:
+        yield grade_caveat
 
 
 def installed_version() -> str:

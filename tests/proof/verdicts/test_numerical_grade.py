@@ -1,5 +1,5 @@
 from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
-from draftproof.proof.verdicts.numerical_grade import numerical_grade, why_not_graded
+from draftproof.proof.verdicts.numerical_grade import caveat, numerical_grade
 
 
 def cuts(outcome, world, dtype, distance, error):
@@ -24,12 +24,12 @@ def test_the_worst_world_speaks_for_each_precision():
         "its arithmetic moves the law of one draw by a total variation below 2e-09 on float64 rows "
         "(V = 32,768), of about 1.3e-03 on float32 rows (V = 262,144)"
     )
-    assert why_not_graded(findings) is None
+    assert str(caveat(findings)).startswith("Its numerical grade takes it that the token of a draw")
 
 
 def test_what_cannot_be_driven_has_no_grade_and_a_reason():
     assert numerical_grade([REFUSED]) is None
-    assert why_not_graded([REFUSED]) == (
+    assert caveat([REFUSED]) == (
         "Its arithmetic at a large vocabulary was not graded: The subject asks for rng.gumbel."
     )
-    assert numerical_grade([]) is why_not_graded([]) is None
+    assert numerical_grade([]) is caveat([]) is None

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from draftproof.proof.checks.sampled import deadline_of
-from draftproof.proof.exact.cuts import ASSUMPTION, Cuts, Draw, find_cuts
+from draftproof.proof.exact.cuts import Cuts, Draw, find_cuts
 from draftproof.proof.exact.generator import NotDrivable
 from draftproof.proof.sampled.budget import LOOKS, share
 from draftproof.proof.sampled.statistics import scipy_special
@@ -87,19 +87,18 @@ def _graded(world: WideWorld, dtype: str, cuts: Cuts) -> Finding:
     wrong = not cuts.is_exact
     if wrong:
         outcome = Outcome.LOSSY if dtype == "float64" else Outcome.NOTE
-        message = f"moves the law by a total variation of about {cuts.total_variation:.2g} "
-        message += f"(within {cuts.error:.1g}, from {cuts.sample} tokens), and surely by "
-        message += f"{cuts.least:.1g}, where double precision explains {cuts.rounding:.1g}"
+        message = f"of a draw by a total variation of about {cuts.total_variation:.2g} "
+        message += f"(within {cuts.error:.1g}, {cuts.sample} tokens sampled) and of at least "
+        message += f"{cuts.least:.2g}; double precision explains {cuts.rounding:.1g}"
     else:
         outcome = Outcome.PASSED
-        message = f"moves the law of {cuts.sample} sampled tokens by less than {cuts.error:.1g} "
-        message += "in total variation"
+        message = f"of {cuts.sample} sampled tokens by a total variation below {cuts.error:.1g}"
     return Finding(
         "cuts",
         outcome,
         Grade.EXACT,
-        f"on {dtype} rows of {world.vocabulary:,} tokens its arithmetic {message}, taking it that "
-        f"{ASSUMPTION} ({cuts.lanes:,} rows)",
+        f"on {dtype} rows of {world.vocabulary:,} tokens its arithmetic moves the law {message} "
+        f"({cuts.lanes:,} calls of one row)",
         world=world.name,
         total_variation=cuts.total_variation,
         error=cuts.error,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from draftproof.proof.exact.cuts import ASSUMPTION
 from draftproof.proof.verdicts.finding import Finding, Outcome
 from draftproof.proof.worlds.wide import WIDE_WORLDS
 
-__all__ = ["numerical_grade", "why_not_graded"]
+__all__ = ["caveat", "numerical_grade"]
 
 
 def numerical_grade(findings: Sequence[Finding]) -> str | None:
@@ -26,9 +27,12 @@ def numerical_grade(findings: Sequence[Finding]) -> str | None:
     return f"its arithmetic moves the law of one draw by a total variation {', '.join(parts)}"
 
 
-def why_not_graded(findings: Sequence[Finding]) -> str | None:
-    """Say why its arithmetic could not be measured; None where it was, or was not tried."""
-    refused = (f for f in findings if f.check == "cuts" and f.outcome is Outcome.NOT_DRIVABLE)
+def caveat(findings: Sequence[Finding]) -> str | None:
+    """Say what the grade takes for granted, or why there is none; None if it was not tried."""
+    found = [finding for finding in findings if finding.check == "cuts"]
+    if any(finding.case for finding in found):
+        return f"Its numerical grade takes it that {ASSUMPTION}."
+    refused = (f for f in found if f.outcome is Outcome.NOT_DRIVABLE)
     refusal = next(refused, None)
     if refusal is None:
         return None

@@ -153,7 +153,8 @@ class Verdict:
         reproducer: of a rejected or broken subject.
         not_covered: sentences: what was not examined.
         efficiency: expected accepted drafts by world: a figure, never a proof.
-        numerical_grade: one sentence on rounding in the subject, beside the grade of its rule.
+        numerical_grade: how far the subject's own arithmetic moves the law of one draw from a wide
+            row, in one sentence, beside the grade of its rule; None where it was not measured.
         seconds: how long it took.
         row_seconds: time for a row with four drafts of 32 tokens, by the size of its batch.
         captured_output: the end of what the subject printed in its child process, in printable
