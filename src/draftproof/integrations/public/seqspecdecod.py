@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from draftproof.integrations.public.tensors import TableModel, seed_torch
+from draftproof.integrations.public.tensors import TableModel, draw, seed_torch
 
 __all__ = ["make_capped_round", "make_naive_round", "make_round"]
 
@@ -46,6 +46,8 @@ def _round(world: Any, step: Callable[..., Any]) -> Round:
 
     def play(context: Sequence[int], k: int, rng: np.random.Generator) -> list[int]:
         seed_torch(rng)
+        if k == 0:
+            return [draw(np.asarray(world.target_row(context), dtype=np.float64))]
         ids, n = torch.tensor([[0, *context]]), len(context)
         text, _, _ = step(
             lambda ids: SimpleNamespace(logits=drafter(ids, n)),
