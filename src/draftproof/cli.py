@@ -210,7 +210,9 @@ def check(
             if watch:
                 verdict = piecemeal.watch(on_progress).to_dict()
             elif on_ray:
-                verdict = piecemeal.on_ray(shards, texts, on_progress).to_dict()
+                from draftproof.integrations.ray import run_shards
+
+                verdict = piecemeal.run_all(run_shards, shards, texts, on_progress).to_dict()
             else:
                 verdict = judge(
                     spec,

@@ -78,9 +78,18 @@ class Piecemeal:
         tally.write(file)
         return file
 
-    def on_ray(self, shards: int | None, texts: int | None, on_progress: OnProgress) -> Verdict:
-        """Run every shard on a Ray cluster, and merge."""
-        from draftproof.integrations.ray import run_shards
+    def run_all(
+        self,
+        run_shards: Callable[..., Sequence[Tally]],
+        shards: int | None,
+        texts: int | None,
+        on_progress: OnProgress,
+    ) -> Verdict:
+        """Let a cluster run every shard, and merge.
+
+        Args:
+            run_shards: such as `draftproof.integrations.ray.run_shards`.
+        """
 
         def name(shards: int) -> Any:
             return identify(self.spec, self.contract, self.plan, shards, texts)
