@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +20,9 @@ _RULES = ("token", "exact-match", "block")
 """In the order of the kernel's enum."""
 
 
-class Plain(NamedTuple):
-    """What a plain call emits; its uniforms, accept [B * K] and then final [B], in one array."""
-
-    token_ids: IntArray
-    num_emitted: IntArray
-    num_draft: IntArray
-    status: IntArray
-    uniforms: npt.NDArray[np.float64]
-    bits: int
-    """The status bits of all rows together."""
+Plain = tuple[IntArray, IntArray, IntArray, IntArray, npt.NDArray[np.float64], int]
+"""``token_ids``, ``num_emitted``, ``num_draft``, ``status``; the uniforms, accept [B * K] and then
+final [B], in one array; the status bits of all rows together."""
 
 
 def verify_chain(
@@ -99,8 +92,8 @@ def verify_plain(
     """Verify the padded layout as engines mostly pass it, with little ado.
 
     Returns:
-        A `Plain` in all but its type, or None, with `rng` as it was, unless the arguments are
-        arrays that need neither conversion nor a closer look.
+        None, with `rng` as it was, unless the arguments are arrays that need neither conversion
+        nor a closer look.
     """
     return _native.verify_plain(
         draft_token_ids,
