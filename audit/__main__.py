@@ -70,7 +70,8 @@ def judge(adapter: Adapter, python: Path, profile: str) -> Result:
     told = subprocess.run(
         [str(python), "-c", _VERSIONS], check=True, capture_output=True, text=True
     )
-    return result_of(adapter, verdict, json.loads(told.stdout), this_machine())
+    environment = "own" if python.is_relative_to(FOLDER) else "given"
+    return result_of(adapter, verdict, json.loads(told.stdout), environment, this_machine())
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@ _HEAD = """\
 # The audit
 
 Public implementations of speculative decoding, as they are installed from their packages, each
-judged in an environment of its own. `make audit` does it again. The table is
-[audit/results.csv](../../audit/results.csv), and this page is made from it.
+judged in an environment of its own by `make audit`; those marked * in one that held several of them,
+in the pinned versions. The table is [audit/results.csv](../../audit/results.csv), and this page is
+made from it.
 
 **What was judged**: the function named, at temperature 1, on small worlds whose laws are known
 (V = 2 to 5), with laws in float32, on a CPU. Each draws from its own generator, which is seeded
@@ -69,6 +70,11 @@ _OTHER = """
 """
 
 
+_MISSING = """
+## Not judged yet
+
+There are adapters, and no lines in the table: """
+
 _BESIDE = """
 ## Seen in passing
 
@@ -93,6 +99,9 @@ def page(results: Sequence[Result]) -> str:
         parts += [_DECLARED, *(_row(r, _distance(r), _fault(r)) for r in declared)]
     if other:
         parts += [_OTHER, *(_row(r, f"{r.verdict}: {r.reason}") for r in other)]
+    missing = [f"`{name}`" for name in ADAPTERS if name not in {r.name for r in results}]
+    if missing:
+        parts += [_MISSING, ", ".join(missing), ".\n"]
     parts += [_BESIDE, *_beside()]
     return "".join([*parts, *_reproduce(results)])
 
@@ -104,8 +113,9 @@ def write_page(results: Sequence[Result]) -> None:
 
 def _row(result: Result, *cells: str) -> str:
     torch = f", torch {result.torch}" if result.torch else ""
+    mark = "" if result.environment == "own" else " *"
     fixed = (
-        f"`{result.name}`", f"{result.package} {result.version}{torch}", f"`{result.calls}`",
+        f"`{result.name}`{mark}", f"{result.package} {result.version}{torch}", f"`{result.calls}`",
         f"{result.contract}, {result.profile}",
     )  # fmt: skip
     return f"| {' | '.join([*fixed, *cells])} |\n"

@@ -24,6 +24,7 @@ class Result(Machine):
         name: of the adapter.
         package, version: what was installed.
         torch: the version of PyTorch beside it.
+        environment: "own", of its package alone, or "given", one that was there with others in it.
         calls: what of it was called.
         claims_lossless: whether its documentation says so.
         contract, profile, seed: how it was judged.
@@ -42,6 +43,7 @@ class Result(Machine):
     package: str
     version: str
     torch: str
+    environment: str
     calls: str
     claims_lossless: bool
     contract: str
@@ -61,7 +63,11 @@ class Result(Machine):
 
 
 def result_of(
-    adapter: Any, verdict: Mapping[str, Any], versions: Mapping[str, str], machine: Machine
+    adapter: Any,
+    verdict: Mapping[str, Any],
+    versions: Mapping[str, str],
+    environment: str,
+    machine: Machine,
 ) -> Result:
     """Sum up one verdict, as JSON has it.
 
@@ -69,6 +75,7 @@ def result_of(
         adapter: of `draftproof.integrations.public.table`.
         verdict: the JSON of ``draftproof check``.
         versions: by package, of the environment it ran in.
+        environment: "own" or "given".
         machine: where.
     """
     lossy = [f for f in verdict["findings"] if f["outcome"] == "lossy"]
@@ -81,6 +88,7 @@ def result_of(
         package=adapter.package,
         version=versions[adapter.package],
         torch=versions.get("torch", ""),
+        environment=environment,
         calls=adapter.calls,
         claims_lossless=adapter.claims_lossless,
         contract=verdict["contract"],

@@ -1,6 +1,6 @@
 """litgpt 0.5.13, `speculative_decoding` with top_p below 1: most rejections raise RuntimeError,
-since the residual, which holds probabilities, is filtered as if it held logits. At temperatures
-other than 1 and with top_k its law is right in the same script.
+since the residual, which holds probabilities, is filtered as if it held logits. At other
+temperatures and with top_k its law agrees with the target's in the same script.
 """
 
 from collections import Counter

@@ -19,12 +19,12 @@ VERSIONS = {"dflash": "0.1.0", "torch": "2.13.0", "flashspec": "0.3.1"}
 
 @pytest.fixture
 def right():
-    return result_of(ADAPTERS["dflash"], verdict().to_dict(), VERSIONS, MACHINE)
+    return result_of(ADAPTERS["dflash"], verdict().to_dict(), VERSIONS, "own", MACHINE)
 
 
 @pytest.fixture
 def wrong():
-    return result_of(ADAPTERS["flashspec"], rejected().to_dict(), VERSIONS, MACHINE)
+    return result_of(ADAPTERS["flashspec"], rejected().to_dict(), VERSIONS, "given", MACHINE)
 
 
 def test_a_line_says_what_the_verdict_says(right, wrong):
