@@ -17,9 +17,9 @@ _HEAD = """\
 # The audit
 
 Public implementations of speculative decoding, as they are installed from their packages, each
-judged in an environment of its own by `make audit`; those marked * in one that held several of them,
-in the pinned versions. The table is [audit/results.csv](../../audit/results.csv), and this page is
-made from it.
+judged in an environment of its own by `make audit`; those marked * in one that held several of
+them, in the pinned versions. The table is [audit/results.csv](../../audit/results.csv), and this
+page is made from it.
 
 **What was judged**: the function named, at temperature 1, on small worlds whose laws are known
 (V = 2 to 5), with laws in float32, on a CPU. Each draws from its own generator, which is seeded
