@@ -50,7 +50,7 @@ class WideTexts:
         label = f"wide {self.world.name} {self.num_draft}"
         self._draft_rng, self._subject_rng = streams(self.seed, label)
         self._draft_edges = self.world.edges[1]
-        if self.sampled_law is not None:
+        if self.sampled_law is not None and self.num_draft:
             laws = [np.array(self.sampled_law(row.tolist()), float) for row in self.world.rows[1]]
             self._draft_edges = cumulative(np.stack(laws))
 
