@@ -167,3 +167,17 @@ def test_rows_that_depend_on_each_other_are_noticed():
     assert Replay(as_subject(shared), L4, 1).rows_depend
     assert not Replay(as_subject(correct), L4, 1).rows_depend
     assert not Replay(as_subject(looping), L4, 1).rows_depend
+
+
+def test_a_subject_that_breaks_down_is_not_taken_for_one_that_fails_on_its_uniforms():
+    is_tired = False
+
+    def tiring(draft, q, p, num_draft, rng):
+        if is_tired:
+            raise RuntimeError("can't start new thread")
+        return correct(draft, q, p, num_draft, rng)
+
+    replay = Replay(as_subject(tiring), L4, 1)
+    is_tired = True
+    with pytest.raises(NotDrivable, match="where it did not before"):
+        replay.emit(np.zeros(1, dtype=int), np.full((1, replay.columns), 0.5))

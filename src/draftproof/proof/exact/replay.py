@@ -144,6 +144,7 @@ class Replay:
         rng = np.random.default_rng(DRY_LANES)
         scripts = rng.random((2, DRY_LANES, LONGEST_SCRIPT))
         chains = rng.integers(len(self.drafts), size=DRY_LANES)
+        self._sound = chains[:1], scripts[0, :1]
         self.columns = self._dry_run(chains, scripts)
         if self.columns == 0:
             raise NotDrivable("The subject takes no uniforms from its generator.")
@@ -169,11 +170,13 @@ class Replay:
         Returns:
             [n] codes of what each lane emits; see `text`.
         """
-        if self._requests is None:
-            return self._one_by_one(which, uniforms)
         parts = range(0, len(which), LANES)
-        codes = [self._lanes(which[i : i + LANES], uniforms[i : i + LANES]) for i in parts]
-        return np.concatenate([np.empty(0, np.int64), *codes])
+        run = self._one_by_one if self._requests is None else self._lanes
+        found = [run(which[i : i + LANES], uniforms[i : i + LANES]) for i in parts]
+        codes = np.concatenate([np.empty(0, np.int64), *found])
+        if (codes == BROKEN).any():
+            self._require_sound()
+        return codes
 
     def text(self, code: int) -> Text | None:
         """Return the tokens that a code stands for; None for `BROKEN`."""
@@ -206,6 +209,16 @@ class Replay:
         together = self.emit(which, uniforms)
         some = range(0, len(which), 5)  # both even and odd rows
         return all(self.emit(which[[i]], uniforms[[i]]) == together[i] for i in some)
+
+    def _require_sound(self) -> None:
+        """See that it is the uniforms that a subject fails on, and not its own state."""
+        chains, uniforms = self._sound
+        try:
+            self._call(chains, uniforms)
+        except NotDrivable:
+            raise
+        except Exception as error:
+            raise NotDrivable(f"The subject raises {error!r} where it did not before.") from error
 
     def _one_by_one(self, which: Ints, uniforms: Floats) -> Ints:
         codes = np.full(len(which), BROKEN)
