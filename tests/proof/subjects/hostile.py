@@ -1,16 +1,20 @@
 """Subjects that misbehave: the judge must end each of them in a finding."""
 
+import atexit
 import contextlib
 import ctypes
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
 
 from draftproof import verify as correct
+
+SLEEP = "import time; time.sleep(1000)"
 
 
 def right(draft, q, p, num_draft, rng):
@@ -132,7 +136,7 @@ def forks_and_exits(draft, q, p, num_draft, rng):
 
 
 def leaves_a_process(draft, q, p, num_draft, rng):
-    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)", os.environ["MARK"]])
+    subprocess.Popen([sys.executable, "-c", SLEEP, os.environ["MARK"]])
     return correct(draft, q, p, num_draft, rng)
 
 
@@ -152,4 +156,69 @@ def moves_and_hangs(draft, q, p, num_draft, rng):
 def alarms(draft, q, p, num_draft, rng):
     signal.signal(signal.SIGALRM, lambda *_: sys.exit(5))
     signal.setitimer(signal.ITIMER_REAL, 1e-4)
+    return correct(draft, q, p, num_draft, rng)
+
+
+def forks_and_stays(draft, q, p, num_draft, rng):
+    if os.fork() == 0:
+        time.sleep(1_000)
+    return correct(draft, q, p, num_draft, rng)
+
+
+def leaves_a_daemon(draft, q, p, num_draft, rng):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execv(sys.executable, [sys.executable, "-c", SLEEP, os.environ["MARK"]])
+        os._exit(0)
+    return correct(draft, q, p, num_draft, rng)
+
+
+def sleeps_in_company(draft, q, p, num_draft, rng):
+    leaves_a_daemon(draft, q, p, num_draft, rng)
+    time.sleep(1_000)
+
+
+def leaves_threads(draft, q, p, num_draft, rng):
+    threading.Thread(target=time.sleep, args=(1_000,)).start()
+    return correct(draft, q, p, num_draft, rng)
+
+
+def hangs_at_exit(draft, q, p, num_draft, rng):
+    atexit.register(time.sleep, 1_000)
+    return correct(draft, q, p, num_draft, rng)
+
+
+def loses_output(draft, q, p, num_draft, rng):
+    sys.stdout = sys.stderr = None  # type: ignore[assignment]
+    return correct(draft, q, p, num_draft, rng)
+
+
+def floods(draft, q, p, num_draft, rng):
+    print("x" * (1 << 17), flush=True)
+    return correct(draft, q, p, num_draft, rng)
+
+
+def hides(draft, q, p, num_draft, rng):
+    os.umask(0o777)
+    with contextlib.suppress(OSError):
+        os.setsid()
+    return correct(draft, q, p, num_draft, rng)
+
+
+_kept = []
+
+
+def hoards(draft, q, p, num_draft, rng):
+    while True:
+        _kept.append(np.empty(1 << 27))
+
+
+def replaces_numpys(draft, q, p, num_draft, rng):
+    np.random.default_rng = lambda *_: rng  # type: ignore[assignment]
+    return correct(draft, q, p, num_draft, rng)
+
+
+def stops_the_clock(draft, q, p, num_draft, rng):
+    time.monotonic = lambda: 0.0
     return correct(draft, q, p, num_draft, rng)

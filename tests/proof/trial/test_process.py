@@ -14,6 +14,7 @@ import pytest
 from draftproof.proof.mutants import get
 from draftproof.proof.subjects.emission import ContractBroken
 from draftproof.proof.subjects.subject import Contract, Subject, as_subject
+from draftproof.proof.trial import guardian
 from draftproof.proof.trial.plan import make_plan
 from draftproof.proof.trial.process import TAIL, SubjectProcess, run_checks
 from draftproof.proof.verdicts.finding import Finding, Outcome
@@ -43,6 +44,9 @@ ENDS = {
     "asks": "raised EOFError: EOF when reading a line (at hostile.py line ",
     "closes_files": CLOSED,
     "alarms": "raised SystemExit: 5 (at hostile.py line ",
+    "hoards": "raised MemoryError: Unable to allocate",
+    "replaces_numpys": "replaced numpy.random.default_rng for the whole program",
+    "stops_the_clock": "replaced time.monotonic for the whole program",
 }
 """What ends each of these subjects, in every check."""
 LIVES = [
@@ -52,7 +56,13 @@ LIVES = [
     "forks",
     "forks_and_raises",
     "forks_and_exits",
+    "forks_and_stays",
+    "leaves_threads",
+    "hangs_at_exit",
+    "loses_output",
+    "floods",
     "moves",
+    "hides",
 ]
 HANGS = ["hangs", "sleeps", "stops", "moves_and_hangs"]
 
@@ -134,13 +144,33 @@ def test_a_fault_of_a_check_is_not_the_subjects():
     assert undrivable.outcome is Outcome.NOT_DRIVABLE
 
 
-def test_no_process_outlives_the_run(monkeypatch):
+@pytest.mark.parametrize("name", ["leaves_a_process", "leaves_a_daemon"])
+def test_no_process_outlives_the_run(monkeypatch, name):
     mark = f"mark-{os.getpid()}-{time.monotonic_ns()}"
     monkeypatch.setenv("MARK", mark)
-    assert {f.outcome for f in run("leaves_a_process", ["small"])} == {Outcome.PASSED}
+    assert {f.outcome for f in run(name, ["small"])} == {Outcome.PASSED}
     time.sleep(0.1)
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-    assert mark not in listed.stdout
+    assert mark not in listed()
+
+
+def listed():
+    """The command lines of all processes."""
+    found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    return found.stdout
+
+
+def test_the_eldest_of_too_many_processes_have_to_go():
+    most = guardian.MOST_PROCESSES
+    sleepers = [subprocess.Popen(["sleep", "1000"]) for _ in range(most + 2)]
+    try:
+        spared = subprocess.Popen(["sleep", "1000"])
+        beyond = guardian._beyond(spared.pid)
+        assert len(beyond) == 2
+        assert spared.pid not in beyond
+    finally:
+        for sleeper in (*sleepers, spared):
+            sleeper.kill()
+            sleeper.wait()
 
 
 def test_findings_are_told_as_they_come():
@@ -234,14 +264,17 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 from draftproof.proof.trial.plan import make_plan
 from draftproof.proof.trial.process import SubjectProcess
-with SubjectProcess({str(FILE)!r} + ":sleeps", None, make_plan("quick", 0), {TOYS!r}) as process:
-    print(process._child._process.pid, flush=True)
+spec = {str(FILE)!r} + ":sleeps_in_company"
+with SubjectProcess(spec, None, make_plan("quick", 0), {TOYS!r}) as process:
+    print(process._child.pid, flush=True)
     process.run(["small"])
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_the_child_ends_with_its_parent(number):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_the_child_ends_with_its_parent(number, monkeypatch):
+    mark = f"mark-{os.getpid()}-{time.monotonic_ns()}"
+    monkeypatch.setenv("MARK", mark)
     root = str(Path(__file__).parents[3])
     parent = subprocess.Popen(
         [sys.executable, "-c", SCRIPT],
@@ -257,10 +290,11 @@ def test_the_child_ends_with_its_parent(number):
     _, printed = parent.communicate(timeout=60)
     if number == signal.SIGINT:
         assert printed.rstrip().endswith("KeyboardInterrupt")
-    deadline = time.monotonic() + 5
-    while _is_alive(child) and time.monotonic() < deadline:
+    deadline = time.monotonic() + 10
+    while (_is_alive(child) or mark in listed()) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not _is_alive(child)
+    assert mark not in listed()
 
 
 def _is_alive(pid):
