@@ -36,7 +36,7 @@ def test_each_row_is_its_reference(rule):
     tree, p = make_trees(9, draws=fitting(rule))
     rng = np.random.default_rng(1)
     accept, final = rng.random((9, tree.max_nodes)), rng.random(9)
-    result = verify_tree(tree, p, uniforms=(accept, final), rule=rule)
+    result = verify_tree(tree, p, uniforms=(accept, final), rule=rule, backend="reference")
     for row in range(9):
         tokens = tree.token_ids[row].tolist()
         q_rows = list(tree.draft_probs[row])
@@ -176,8 +176,12 @@ def test_options_are_checked():
         verify_tree(tree, p, rng, rule="token")
     with pytest.raises(ValueError, match="validate: found 'all'"):
         verify_tree(tree, p, rng, validate="all")
-    with pytest.raises(BackendUnavailableError, match="found 'native', which has no rules for"):
-        verify_tree(tree, p, rng, backend="native")
+    with pytest.raises(BackendUnavailableError, match="found 'numpy', which has no kernel for"):
+        verify_tree(tree, p, rng, backend="numpy")
+    with pytest.raises(BackendUnavailableError, match=r"'native', which has no kernel .*k-seq"):
+        verify_tree(make_trees(2, draws="iid")[0], p, rng, rule="k-seq", backend="native")
+    with pytest.raises(ValueError, match="num_threads: found 0"):
+        verify_tree(tree, p, rng, num_threads=0)
     with pytest.raises(ValueError, match="backend: found 'cuda'"):
         verify_tree(tree, p, rng, backend="cuda")
     with pytest.raises(TypeError, match=r"tree: found a list; wanted a draftproof\.DraftTree"):

@@ -46,6 +46,30 @@ def verify_chain(
     status: Array,
     /,
 ) -> int: ...
+def forest_depth(num_nodes: Array, parents: Array, /) -> int: ...
+def verify_forest(
+    num_nodes: Array,
+    token_ids: Array,
+    parents: Array,
+    draw_order: Array | None,
+    draft_probs: Array | None,
+    target_probs: Array,
+    greedy: Array | None,
+    accept: Array,
+    final: Array,
+    rule: int,
+    validate: int,
+    siblings_differ: bool,
+    target_tolerance: float,
+    draft_tolerance: float,
+    most_threads: int | None,
+    available_threads: Callable[[], int],
+    path: Array,
+    emitted: Array,
+    num_emitted: Array,
+    status: Array,
+    /,
+) -> None: ...
 def fill_uniforms(
     seeds: Array, positions: Array, stream: int, index: Array, out: Array, /
 ) -> None: ...

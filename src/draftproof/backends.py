@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Mapping
 from types import ModuleType
 
 from draftproof.errors import BackendUnavailableError, complaint
 from draftproof.rules import RULES
 
-__all__ = ["BACKENDS", "available_backends", "load_backend", "native_import_error"]
+__all__ = [
+    "BACKENDS",
+    "available_backends",
+    "load_backend",
+    "load_tree_backend",
+    "native_import_error",
+]
 
 BACKENDS = ("native", "numpy", "reference")
+
+_FOREST = {"native": "draftproof.kernels.tree_native", "reference": "draftproof.reference.forest"}
+_WITHOUT_NATIVE = ("k-seq",)
 
 
 def native_import_error() -> str | None:
@@ -39,7 +49,19 @@ def load_backend(name: str, rule: str = "token") -> tuple[str, ModuleType]:
     ``"auto"`` takes the fastest that is installed. A backend that was named and is missing, or has
     no kernel for the rule, raises `BackendUnavailableError`.
     """
-    kernels = RULES[rule].kernels
+    return _load(name, rule, RULES[rule].kernels)
+
+
+@functools.cache
+def load_tree_backend(name: str, rule: str) -> tuple[str, ModuleType]:
+    """Return the same for a rule for trees: the module has ``verify_forest``."""
+    kernels = dict(_FOREST)
+    if rule in _WITHOUT_NATIVE:
+        del kernels["native"]
+    return _load(name, rule, kernels)
+
+
+def _load(name: str, rule: str, kernels: Mapping[str, str]) -> tuple[str, ModuleType]:
     usable = [backend for backend in kernels if backend in available_backends()]
     if name not in ("auto", *BACKENDS):
         raise ValueError(

@@ -298,8 +298,7 @@ def verify_greedy(
     if not _is_option(backend, ("auto", *BACKENDS)):
         raise _unknown_option("backend", backend, ("auto", *BACKENDS))
     load_backend(backend)
-    if num_threads is not None and not _is_thread_count(num_threads):
-        raise _wrong_thread_count(num_threads)
+    check_num_threads(num_threads)
     ids = as_integers("draft_token_ids", draft_token_ids, (), "B", "K")
     if target_argmax is None and read_array("target_probs", target_probs).ndim == 2:
         target_argmax = target_probs
@@ -398,8 +397,7 @@ def verify_batch(
         raise _unknown_option("return_trace", return_trace, (True, False))
     if state is not None:
         batch = batch._replace(state=_checked_state(state, rule, batch.size))
-    if num_threads is not None and not _is_thread_count(num_threads):
-        raise _wrong_thread_count(num_threads)
+    check_num_threads(num_threads)
     backend, implementation = load_backend(backend, rule)
     accept, final = draw_uniforms(
         batch, rule, rng, uniforms, seeds, positions, implementation.uniform
@@ -457,16 +455,18 @@ def _is_thread_count(value: object) -> bool:
     return bool(isinstance(value, int | np.integer) and not isinstance(value, bool) and value > 0)
 
 
-def _wrong_thread_count(value: object) -> ValueError:
-    return ValueError(
-        complaint(
-            "num_threads",
-            "",
-            found=repr(value),
-            wanted="an int >= 1, or None",
-            fix="leave it at None",
+def check_num_threads(value: object) -> None:
+    """Refuse what is neither None nor a number of threads."""
+    if value is not None and not _is_thread_count(value):
+        raise ValueError(
+            complaint(
+                "num_threads",
+                "",
+                found=repr(value),
+                wanted="an int >= 1, or None",
+                fix="leave it at None",
+            )
         )
-    )
 
 
 def _unknown_rule(rule: object) -> ValueError:

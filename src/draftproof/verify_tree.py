@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from draftproof.backends import BACKENDS
-from draftproof.errors import BackendUnavailableError, BadRowError, complaint
+from draftproof.backends import BACKENDS, load_tree_backend
+from draftproof.errors import BadRowError, complaint
 from draftproof.reference import forest
 from draftproof.trees.batch import tree_batch
 from draftproof.trees.draft_tree import DraftTree
@@ -15,11 +15,9 @@ from draftproof.trees.rules import check_rule
 from draftproof.types import RowStatus
 from draftproof.uniforms import draw_uniforms
 from draftproof.validation import VALIDATE
-from draftproof.verify import ON_BAD_ROW
+from draftproof.verify import ON_BAD_ROW, check_num_threads
 
 __all__ = ["verify_tree"]
-
-TREE_BACKENDS = ("auto", "reference")
 
 
 def verify_tree(
@@ -35,6 +33,7 @@ def verify_tree(
     validate: str = "touched",
     on_bad_row: str = "raise",
     backend: str = "auto",
+    num_threads: int | None = None,
 ) -> TreeResult:
     """Verify a ragged batch of trees of drafts, losslessly.
 
@@ -74,7 +73,8 @@ def verify_tree(
         greedy: [B] booleans, rows at temperature 0: follow the target's argmax down the tree.
         validate: ``"touched"``, ``"full"`` or ``"off"``; see `draftproof.trees.faults`.
         on_bad_row: ``"raise"``, or ``"status"``: a row that cannot be decided emits nothing.
-        backend: ``"auto"`` or ``"reference"``; trees have no other yet.
+        backend: ``"auto"``, ``"native"`` (all rules but k-seq) or ``"reference"``: the same tokens.
+        num_threads: the most that the native backend may use, by default the CPUs at hand.
 
     Returns:
         A `TreeResult`: ``path, token_ids, num_emitted, status, backend``.
@@ -91,7 +91,8 @@ def verify_tree(
         ValueError, TypeError: shapes, dtypes and options; siblings for whose draws the rule is
             lossy.
         BadRowError: a `ValueError` for the first bad row, under ``on_bad_row="raise"``.
-        BackendUnavailableError: a `ValueError` for a named backend that trees do not have.
+        BackendUnavailableError: a `ValueError` for a named backend that is missing, or that has no
+            such rule for trees.
 
     Source:
         nss: EAGLE (arXiv 2401.15077). rrs: SpecInfer (arXiv 2305.09781). rrsw: RSD (arXiv
@@ -120,24 +121,17 @@ def verify_tree(
                     fix="choose one of these",
                 )
             )
-    if backend not in TREE_BACKENDS:
-        raise BackendUnavailableError(
-            complaint(
-                "backend",
-                "",
-                found=f"{backend!r}, which has no rules for trees",
-                wanted=f"one of {', '.join(map(repr, TREE_BACKENDS))}",
-                fix="leave it at 'auto'",
-            )
-        )
+    check_num_threads(num_threads)
     batch = tree_batch(tree, target_probs, greedy)
     known = check_rule(rule, tree)
+    backend, kernel = load_tree_backend(backend, rule)
     accept, final = draw_uniforms(
-        batch.nodes, "tree", rng, uniforms, seeds, positions, forest.uniform
+        batch.nodes, "tree", rng, uniforms, seeds, positions, kernel.uniform
     )
-    result = TreeResult(
-        *forest.verify_forest(batch, known, accept, final, validate=validate), "reference"
+    path, token_ids, num_emitted, status = kernel.verify_forest(
+        batch, known, accept, final, validate=validate, num_threads=num_threads
     )
+    result = TreeResult(path, token_ids, num_emitted, status, backend)
     bad = np.flatnonzero(result.status > RowStatus.ZERO_RESIDUAL)
     if len(bad) and on_bad_row == "raise":
         row = int(bad[0])

@@ -26,6 +26,7 @@ def verify_forest(
     final: npt.NDArray[np.float64],
     *,
     validate: str,
+    num_threads: int | None = None,
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Verify each row's tree with the rule's reference.
 
@@ -34,6 +35,7 @@ def verify_forest(
         accept: [B, N], one uniform for each node.
         final: [B].
         validate: see `draftproof.trees.faults`.
+        num_threads: not read.
 
     Returns:
         path [B, D], token_ids [B, D+1], num_emitted [B] and status [B], as in `TreeResult`.

@@ -20,6 +20,7 @@
 #include "philox.hpp"
 #include "row_sums.hpp"
 #include "thread_pool.hpp"
+#include "tree.hpp"
 
 namespace nb = nanobind;
 using namespace draftproof;
@@ -54,13 +55,18 @@ Side draft_side(double tolerance) {
 
 // As many threads as are worth waking, and no more than `most` or, if that is None, than there are.
 // To wake one costs about as much as a few megabytes; a row costs some bytes beside its own.
-int num_threads(const Call& call, nb::handle most, nb::handle available) {
+int num_threads(std::int64_t rows, std::int64_t vocabulary, Dtype dtype, nb::handle most,
+                nb::handle available) {
     constexpr std::int64_t kBytesPerThread = 1 << 22, kBytesPerRow = 512;
-    const std::int64_t row_bytes = call.vocabulary * itemsize(call.target.dtype) + kBytesPerRow;
-    const std::int64_t worthwhile = call.size * row_bytes / kBytesPerThread;
+    const std::int64_t row_bytes = vocabulary * itemsize(dtype) + kBytesPerRow;
+    const std::int64_t worthwhile = rows * row_bytes / kBytesPerThread;
     if (worthwhile < 2) return 1;
     const nb::object limit = most.is_none() ? available() : nb::borrow(most);
     return static_cast<int>(std::min<std::int64_t>(nb::cast<std::int64_t>(limit), worthwhile));
+}
+
+int num_threads(const Call& call, nb::handle most, nb::handle available) {
+    return num_threads(call.size, call.vocabulary, call.target.dtype, most, available);
 }
 
 // Verify all rows; the status bits of all of them together.
@@ -129,6 +135,68 @@ std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_i
     call.num_emitted = Array(num_emitted).as<std::int64_t>();
     call.status = Array(status_bits).as<std::int64_t>();
     return run(call, num_threads(call, most_threads, available_threads));
+}
+
+// How deep the deepest tree is. A parent that is no earlier node counts as the root.
+std::int64_t forest_depth(nb::handle num_nodes, nb::handle parents) {
+    const Array counts(num_nodes), parent(parents);
+    std::vector<std::int64_t> depths(parent.size(1));
+    std::int64_t deepest = 0;
+    for (std::int64_t b = 0; b < counts.size(0); ++b) {
+        const std::int64_t* of = parent.as<const std::int64_t>() + b * parent.size(1);
+        const std::int64_t n = std::min(counts.as<const std::int64_t>()[b], parent.size(1));
+        for (std::int64_t node = 0; node < n; ++node) {
+            const std::int64_t above = of[node];
+            depths[node] = 1 + (above >= 0 && above < node ? depths[above] : 0);
+            deepest = std::max(deepest, depths[node]);
+        }
+    }
+    return deepest;
+}
+
+// Trees by context: token_ids and parents [B, N], the laws [B, N+1, V]. path [B, D], emitted
+// [B, D+1], num_emitted and status [B] are written.
+void verify_forest(nb::handle num_nodes, nb::handle token_ids, nb::handle parents,
+                   nb::handle draw_order, nb::handle draft_probs, nb::handle target_probs,
+                   nb::handle greedy, nb::handle accept, nb::handle final, int rule, int validate,
+                   bool siblings_differ, double target_tolerance, double draft_tolerance,
+                   nb::handle most_threads, nb::handle available_threads, nb::handle path,
+                   nb::handle emitted, nb::handle num_emitted, nb::handle status_bits) {
+    const Array nodes(token_ids), target(target_probs);
+    const auto draft = optional_array(draft_probs);
+    Forest forest{};
+    forest.rule = static_cast<TreeRule>(rule);
+    forest.validate = static_cast<Validate>(validate);
+    forest.target_side = target_side(target_tolerance);
+    forest.draft_side = draft_side(draft_tolerance);
+    forest.siblings_differ = siblings_differ;
+    forest.size = nodes.size(0);
+    forest.max_nodes = nodes.size(1);
+    forest.max_depth = Array(path).size(1);
+    forest.vocabulary = target.size(2);
+    forest.num_nodes = Array(num_nodes).as<const std::int64_t>();
+    forest.node_tokens = nodes.as<const std::int64_t>();
+    forest.parents = Array(parents).as<const std::int64_t>();
+    forest.draw_order = data_or_null<std::int64_t>(optional_array(draw_order));
+    forest.target = target.table();
+    if (draft) forest.draft = draft->table();
+    forest.accept = Array(accept).as<const double>();
+    forest.final = Array(final).as<const double>();
+    forest.greedy = data_or_null<bool>(optional_array(greedy));
+    forest.path = Array(path).as<std::int64_t>();
+    forest.token_ids = Array(emitted).as<std::int64_t>();
+    forest.num_emitted = Array(num_emitted).as<std::int64_t>();
+    forest.status = Array(status_bits).as<std::int64_t>();
+    // A path reads some rows more than its length.
+    const int threads = num_threads(forest.size * (forest.max_depth + 1), forest.vocabulary,
+                                    forest.target.dtype, most_threads, available_threads);
+    nb::gil_scoped_release release;
+    ThreadPool::instance().run(forest.size, 1, threads,
+                               [&forest](std::int64_t begin, std::int64_t end) {
+                                   const DefaultFloatEnvironment environment;
+                                   TreeVerifier verifier(forest, thread_scratch());
+                                   for (std::int64_t b = begin; b < end; ++b) verifier.verify(b);
+                               });
 }
 
 // A Python function of one dtype and one size, asked again only when either changes.
@@ -275,6 +343,12 @@ NB_MODULE(_native, module) {
                "accept"_a, "final"_a, "max_draft"_a, "drafter_vocabulary"_a, "rule"_a,
                "validate"_a, "target_tolerance"_a, "draft_tolerance"_a, "most_threads"_a.none(),
                "available_threads"_a, "token_ids"_a, "num_emitted"_a, "status"_a);
+    module.def("forest_depth", &forest_depth);
+    module.def("verify_forest", &verify_forest, "num_nodes"_a, "token_ids"_a, "parents"_a,
+               "draw_order"_a.none(), "draft_probs"_a.none(), "target_probs"_a, "greedy"_a.none(),
+               "accept"_a, "final"_a, "rule"_a, "validate"_a, "siblings_differ"_a,
+               "target_tolerance"_a, "draft_tolerance"_a, "most_threads"_a.none(),
+               "available_threads"_a, "path"_a, "emitted"_a, "num_emitted"_a, "status"_a);
     module.def("fill_uniforms", &fill_uniforms);
     module.def("fill_token_uniforms", &fill_token_uniforms);
     module.def("philox4x32", &philox);

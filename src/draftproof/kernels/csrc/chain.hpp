@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "argmax.hpp"
 #include "draw.hpp"
+#include "judge.hpp"
 #include "laws.hpp"
 #include "row_sums.hpp"
 #include "status.hpp"
@@ -17,7 +19,6 @@
 namespace draftproof {
 
 enum class Rule { token, exact_match, block };
-enum class Validate { touched, full, off };
 
 // One call's arrays, in either layout. Row b's drafts are draft_token_ids[first(b) + i].
 struct Call {
@@ -258,33 +259,10 @@ class ChainVerifier {
 
     std::int64_t emit_greedy() {
         for (tau_ = 0;; ++tau_) {
-            last_token_ = argmax(call_.target_row(b_, tau_));
+            last_token_ = argmax(call_.target_row(b_, tau_), scratch_, sums_);
             if (last_token_ < 0) return status::target_not_finite;
             if (tau_ == g_ || last_token_ != drafts_[tau_]) return status::ok;
         }
-    }
-
-    // The lowest id of the largest entry, or -1 if nothing exceeds -inf. NaN never wins.
-    std::int64_t argmax(const Row& row) const {
-        return row.dtype == Dtype::float64 ? argmax_in<double>(row) : argmax_in<float>(row);
-    }
-
-    template <typename T>
-    std::int64_t argmax_in(const Row& row) const {
-        const T* direct = row.as<T>();
-        T best = -std::numeric_limits<T>::infinity();
-        std::int64_t token = -1;
-        for (std::int64_t start = 0; start < row.size; start += kBlock) {
-            const int n = static_cast<int>(std::min<std::int64_t>(kBlock, row.size - start));
-            const T* block = direct ? direct + start : scratch_.p_block(T{});
-            if (!direct) row.copy(start, n, scratch_.p_block(T{}));
-            const T largest = sums_.largest(block, n);
-            if (largest > best) {
-                best = largest;
-                token = start + (std::find(block, block + n, largest) - block);
-            }
-        }
-        return token;
     }
 
     double target_entry(std::int64_t i) const { return call_.target_row(b_, i)[drafts_[i]]; }
@@ -367,12 +345,6 @@ class ChainVerifier {
         return status::ok;
     }
 
-    static bool is_uniform(double u) { return u >= 0 && u < 1; }
-
-    static std::int64_t judge_number(double number, const Side& side) {
-        return !std::isfinite(number) ? side.not_finite : number < 0 ? side.negative : 0;
-    }
-
     std::int64_t judge_draft_row(std::int64_t i) const {
         if (call_.draft_kind == DraftLaw::Kind::point_mass) return status::ok;
         const Row row = call_.draft_row(b_, i);
@@ -382,22 +354,6 @@ class ChainVerifier {
             if (ids[m] >= call_.vocabulary) return status::sparse_id_out_of_range;
         }
         return judge_row(row, call_.draft_side, ids);
-    }
-
-    static std::int64_t judge_row(const Row& row, const Side& side,
-                                  const std::int64_t* ids = nullptr) {
-        double mass = 0;
-        bool finite = true, negative = false;
-        for (std::int64_t v = 0; v < row.size; ++v) {
-            if (ids && ids[v] < 0) continue;
-            const double number = row[v];
-            finite &= std::isfinite(number);
-            negative |= number < 0;
-            mass += number;
-        }
-        if (!finite) return side.not_finite;
-        if (negative) return side.negative;
-        return std::fabs(mass - 1) <= side.tolerance ? status::ok : side.mass;
     }
 
     static constexpr std::int64_t kPrefetched = 8;

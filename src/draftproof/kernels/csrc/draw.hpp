@@ -147,12 +147,12 @@ void each_block(const Weights& weights, Scratch& scratch, const RowSums& sums, V
     }
 }
 
-// The definition.
-inline Drawn draw_in_order(const Weights& weights, double u, Scratch& scratch,
-                           const RowSums& sums) {
+// The definition, on the weights that each(visit) visits block by block.
+template <typename EachBlock>
+Drawn draw_in_order(EachBlock each, double u) {
     double total = 0;
     std::int64_t last_positive = -1;
-    each_block(weights, scratch, sums, [&](std::int64_t start, int n, const double* w) {
+    each([&](std::int64_t start, int n, const double* w) {
         for (int i = 0; i < n; ++i) {
             total += w[i];
             if (w[i] != 0) last_positive = start + i;
@@ -163,7 +163,7 @@ inline Drawn draw_in_order(const Weights& weights, double u, Scratch& scratch,
     const double threshold = u * total;
     double running = 0;
     std::int64_t token = -1;
-    each_block(weights, scratch, sums, [&](std::int64_t start, int n, const double* w) {
+    each([&](std::int64_t start, int n, const double* w) {
         for (int i = 0; i < n; ++i) {
             running += w[i];
             if (running > threshold) {
@@ -174,6 +174,11 @@ inline Drawn draw_in_order(const Weights& weights, double u, Scratch& scratch,
         return false;
     });
     return {token < 0 ? last_positive : token, total};
+}
+
+inline Drawn draw_in_order(const Weights& weights, double u, Scratch& scratch,
+                           const RowSums& sums) {
+    return draw_in_order([&](auto visit) { each_block(weights, scratch, sums, visit); }, u);
 }
 
 // The first j at which below + w[0] + .. + w[j] exceeds the threshold, or n; the sum before it is
@@ -301,14 +306,19 @@ inline RowSum sum_row(const Weights& weights, Scratch& scratch, const RowSums& s
     return {sum, order_error + (narrow ? kFastRoundoff * 1.01 : 0), narrow};
 }
 
-// The sum as the definition makes it.
-inline double mass_in_order(const Weights& weights, Scratch& scratch, const RowSums& sums) {
+// The sum as the definition makes it, of the weights that each(visit) visits.
+template <typename EachBlock>
+double mass_in_order(EachBlock each) {
     double mass = 0;
-    detail::each_block(weights, scratch, sums, [&](std::int64_t, int n, const double* w) {
+    each([&](std::int64_t, int n, const double* w) {
         for (int i = 0; i < n; ++i) mass += w[i];
         return false;
     });
     return mass;
+}
+
+inline double mass_in_order(const Weights& weights, Scratch& scratch, const RowSums& sums) {
+    return mass_in_order([&](auto visit) { detail::each_block(weights, scratch, sums, visit); });
 }
 
 // Draw one token from the row that was summed last.

@@ -20,6 +20,7 @@ constexpr std::int64_t draft_negative = 256;
 constexpr std::int64_t draft_mass = 512;
 constexpr std::int64_t draft_zero = 1024;
 constexpr std::int64_t sparse_id_out_of_range = 2048;
+constexpr std::int64_t sibling_repeated = 4096;
 }  // namespace status
 
 // The bits of one law, and how far from 1 the mass of its rows may lie.

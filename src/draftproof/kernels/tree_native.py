@@ -1,0 +1,68 @@
+"""Verification of trees in C++: the door to ``csrc/tree.hpp``."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from draftproof import _native
+from draftproof.kernels.noise_native import uniform
+from draftproof.kernels.threads import available_threads
+from draftproof.trees.batch import TreeBatch
+from draftproof.trees.draft_tree import Draws
+from draftproof.trees.rules import TreeRule
+from draftproof.types import IntArray
+from draftproof.validation import VALIDATE, mass_tolerance
+
+__all__ = ["RULES", "uniform", "verify_forest"]
+
+RULES = ("nss", "target-only", "naive-tree", "rrs", "rrsw", "hu-greedy", "traversal")
+"""In the order of the kernel's enum. k-seq, which bisects over whole rows, is not among them."""
+
+_DISTINCT = (Draws.WITHOUT_REPLACEMENT, Draws.TOP_AND_ONE)
+
+
+def verify_forest(
+    batch: TreeBatch,
+    rule: TreeRule,
+    accept: npt.NDArray[np.float64],
+    final: npt.NDArray[np.float64],
+    *,
+    validate: str,
+    num_threads: int | None = None,
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Verify a batch; arguments and results are `draftproof.reference.forest.verify_forest`'s.
+
+    Reads the rows at the nodes of each row's path alone (traversal: every row), and allocates the
+    result and, per thread, a few numbers for each node and each block of the vocabulary.
+    """
+    tree, target_probs = batch.tree, batch.nodes.target_probs
+    draft_probs = tree.draft_probs if rule.needs_draft_probs else None
+    size, vocabulary = tree.size, batch.nodes.vocabulary
+    depth = _native.forest_depth(tree.num_nodes, tree.parents)
+    path = np.empty((size, depth), dtype=np.int64)
+    token_ids = np.empty((size, depth + 1), dtype=np.int64)
+    num_emitted, status = np.empty((2, size), dtype=np.int64)
+    _native.verify_forest(
+        tree.num_nodes,
+        tree.token_ids,
+        tree.parents,
+        tree.draw_order,
+        draft_probs,
+        target_probs,
+        batch.nodes.greedy,
+        np.ascontiguousarray(accept, np.float64),
+        np.ascontiguousarray(final, np.float64),
+        RULES.index(rule.name),
+        VALIDATE.index(validate),
+        tree.draws in _DISTINCT,
+        mass_tolerance(target_probs.dtype, vocabulary),
+        0.0 if draft_probs is None else mass_tolerance(draft_probs.dtype, vocabulary),
+        num_threads,
+        available_threads,
+        path,
+        token_ids,
+        num_emitted,
+        status,
+    )
+    return path, token_ids, num_emitted, status
