@@ -8,8 +8,8 @@ environment.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from pathlib import Path
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from draftproof.proof.shards.shard import run_shard
@@ -46,12 +46,13 @@ def run_shards(
 
     ours = not ray.is_initialized()
     if ours:
-        ray.init(runtime_env={"env_vars": {"PYTHONPATH": _path()}}, log_to_driver=False)
+        here = {} if os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
+        ray.init(log_to_driver=False, **here)
     try:
         number = shards or max(1, int(ray.cluster_resources().get("CPU", 1)))
         task = ray.remote(max_retries=RETRIES)(_run)
         identity = identify(number)
-        waiting = [task.remote(identity, shard) for shard in range(1, number + 1)]
+        waiting = [task.remote(identity, shard, sys.path) for shard in range(1, number + 1)]
         tallies: list[Tally] = []
         while waiting:
             done, waiting = ray.wait(waiting, num_returns=1)
@@ -64,11 +65,7 @@ def run_shards(
             ray.shutdown()
 
 
-def _run(identity: Identity, shard: int) -> dict[str, Any]:
-    """One shard, in a worker of Ray."""
+def _run(identity: Identity, shard: int, path: Sequence[str]) -> dict[str, Any]:
+    """One shard, in a worker of Ray, which finds what the driver finds where both can see it."""
+    sys.path += [place for place in path if place not in sys.path]
     return run_shard(identity, shard).to_dict()
-
-
-def _path() -> str:
-    """Where workers of a cluster of this machine find what this process finds."""
-    return os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)

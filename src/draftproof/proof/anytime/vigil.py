@@ -18,7 +18,7 @@ from draftproof.proof.subjects.raised import phrase
 from draftproof.proof.subjects.subject import Subject, as_subject
 from draftproof.proof.trial.examination import broken
 from draftproof.proof.trial.plan import Plan
-from draftproof.proof.verdicts.finding import Finding
+from draftproof.proof.verdicts.finding import Finding, Outcome
 from draftproof.proof.verdicts.verdict import Conclusion, Power, Verdict
 
 __all__ = ["keep_watch"]
@@ -81,11 +81,13 @@ def _verdict(
     subject: Subject, plan: Plan, watch: Watch, findings: tuple[Finding, ...], seconds: float
 ) -> Verdict:
     outcome, reason = Conclusion.NOT_REJECTED, f"so far: {watch.tokens:,} tokens were watched"
-    if findings[-1].check != "anytime" or findings[-1].outcome == "broken":
-        outcome, reason = Conclusion.BROKEN, findings[-1].message
-    if watch.is_decided:
-        outcome = Conclusion.REJECTED
-        reason = next(f.message for f in findings if f.outcome == "lossy")
+    for wanted, conclusion in (
+        (Outcome.BROKEN, Conclusion.BROKEN),
+        (Outcome.LOSSY, Conclusion.REJECTED),
+    ):
+        for finding in findings:
+            if finding.outcome is wanted:
+                outcome, reason = conclusion, finding.message
     return Verdict(
         subject=subject.name,
         contract=subject.contract.value,
