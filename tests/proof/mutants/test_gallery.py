@@ -6,7 +6,7 @@ import pytest
 
 from draftproof.proof.exact.exact_law import oracle_law, oracle_pair_law
 from draftproof.proof.exact.generator import NotDrivable
-from draftproof.proof.mutants import EQUIVALENTS, MUTANTS, get, table
+from draftproof.proof.mutants import DECODERS, EQUIVALENTS, MUTANTS, get, table
 from draftproof.proof.mutants.registry import GALLERY, mutant
 from draftproof.proof.mutants.skeleton import Verifier
 from draftproof.proof.subjects.subject import load
@@ -150,7 +150,7 @@ def test_no_two_faults_have_one_law():
 
 def test_the_table_is_json():
     rows = json.loads(json.dumps(table()))
-    assert [row["name"] for row in rows] == names(ALL)
+    assert [row["name"] for row in rows] == [*names(ALL), *DECODERS]
     accept_always = next(row for row in rows if row["name"] == "accept always")
     assert accept_always["total_variation"] == 11 / 32
     assert accept_always["spec"] == "mutant:accept_always"
