@@ -135,6 +135,11 @@ class _Progress:
     def expect(self, steps: int) -> None:
         self._total += steps
 
+    def begin(self, what: str, seconds: float) -> None:
+        """Announce what comes next, and its bound."""
+        if self._done:
+            self.say(self._done, self._total, f"{what}, {seconds:g} s at most")
+
     def step(self, what: str) -> None:
         self._done += 1
         self.say(self._done, self._total, what)
@@ -247,6 +252,7 @@ class _Trial:
     ) -> None:
         for name in names:
             plan = self._plan_for(name)
+            progress.begin(f"{self.name}: {name}", plan.timeout)
             self._take(process.run([name], plan=plan, fail_fast=fail_fast))
             progress.step(f"{self.name}: {name}")
             if fail_fast and self.is_decided:
@@ -411,13 +417,19 @@ def _bound(findings: Sequence[Finding]) -> float | None:
     return None
 
 
+def _really_visible(findings: Sequence[Finding], wanted: float) -> float:
+    """The total variation that was seen to: more than was wanted where the time ran out."""
+    seen = (f.case["visible"] for f in findings if f.check in SAMPLED and "visible" in f.case)
+    return max([wanted, *map(float, seen)])
+
+
 def _power(findings: Sequence[Finding], matrix: Matrix, visible: float) -> Power:
     sampled = [f for f in findings if f.check in SAMPLED and f.error is not None]
     hardest = max(sampled, key=lambda f: f.error or 0.0, default=None)
     return Power(
         controls_killed=matrix.killed,
         controls_total=matrix.total,
-        smallest_visible_total_variation=visible if sampled else None,
+        smallest_visible_total_variation=_really_visible(findings, visible) if sampled else None,
         hardest_world=hardest.world if hardest else "",
         survivors=matrix.survivors,
         controls=matrix.controls,
@@ -453,7 +465,8 @@ def _not_covered(findings: Sequence[Finding], plan: Plan, contract: Contract) ->
         else:
             sentences.append(
                 "Its uniforms could not be driven: its law was sampled. A total variation above "
-                f"{plan.visible:g} would have been seen with probability {plan.power:g}; "
+                f"{_really_visible(findings, plan.visible):.2g} would have been seen with "
+                f"probability {plan.power:g}; "
                 "a smaller bias is not excluded."
             )
     return tuple(sentences)

@@ -1,3 +1,4 @@
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -199,6 +200,25 @@ def test_a_check_without_time_is_inconclusive(check):
     findings = list(CHECKS[check](subject(Verifier()), plan))
     assert Outcome.INCONCLUSIVE in {finding.outcome for finding in findings}
     assert "no time" in findings[0].message
+
+
+def test_a_slow_subject_has_no_long_calls_and_its_true_power_said():
+    rows, clock = [], time.monotonic
+
+    class Slow(Verifier):
+        def __call__(self, draft, q, p, num_draft, rng):
+            rows.append(len(draft))
+            end = clock() + 0.002 * len(draft)
+            while clock() < end:
+                time.sleep(0.01)
+            return super().__call__(draft, q, p, num_draft, rng)
+
+    plan = replace(PLAN, timeout=2.0)
+    first, *_ = CHECKS["joint"](subject(Slow()), plan)
+    assert first.outcome is Outcome.INCONCLUSIVE
+    assert 0.002 * max(rows) < 0.5 * plan.timeout  # where a call would count as a hang
+    assert plan.visible < first.case["visible"] <= 1
+    assert f"above {first.case['visible']:.3f} would have been seen" in first.message
 
 
 @pytest.mark.parametrize("check", CHECKS)

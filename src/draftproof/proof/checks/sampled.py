@@ -233,7 +233,12 @@ class Trial:
             cells=table.worst(WORST_CELLS),
             size=comparison.size,
             residuals=tuple(table.residuals.tolist()),
+            case={"visible": self._visible(table, size)} if not complete else {},
         )
+
+    def _visible(self, table: Table, size: float) -> float:
+        """The total variation that so many texts show."""
+        return visible_total_variation(max(1, table.size), self.plan.power, size, table.law)
 
     def _message(self, table: Table, comparison: Comparison, size: float, outcome: Outcome) -> str:
         made = f"joint law of {comparison.size:,} {table.what}{self.how}: "
@@ -245,10 +250,8 @@ class Trial:
         )
         if outcome is Outcome.LOSSY:
             return f"{made}; false alarm at most {comparison.false_alarm:.2g}, allowed {size:.2g}"
-        n, power = max(1, comparison.size), self.plan.power
-        visible = visible_total_variation(n, power, size, table.law)
-        made += f"; a total variation above {visible:.3f} would have been seen with probability "
-        made += f"{power:g}"
+        made += f"; a total variation above {self._visible(table, size):.3f} would have been seen "
+        made += f"with probability {self.plan.power:g}"
         if outcome is Outcome.INCONCLUSIVE:
             made += f"; there was no time for the wanted {self.visible:g}"
         return made

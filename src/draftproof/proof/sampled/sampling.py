@@ -42,8 +42,13 @@ Verify = Callable[[Array, Array, Array, Array, np.random.Generator], tuple[Array
 Lengths = Callable[[Array, int, int, np.random.Generator], Array]
 """(tokens made [B], tokens wanted, longest draft, rng) -> num_draft [B]."""
 
-FIRST_CHUNK, LARGEST_CHUNK = 1 << 10, 1 << 20
+FIRST_CHUNK, LARGEST_CHUNK = 1 << 8, 1 << 20
 """Rows of the first call, and numbers in the p of the largest: both time and memory stay small."""
+
+
+SLOW = 0.25
+"""Part of the time left that a chunk may take: a slow subject's calls are no hangs. It binds only
+where there is no time for what is wanted, so that no clock decides what a verdict rests on."""
 
 
 class Padding(enum.Enum):
@@ -308,7 +313,7 @@ class Sampler:
         self.emitted = np.zeros((experiment.longest + 1, experiment.longest + 2), dtype=np.int64)
         self._verify = as_verify(subject)
         self._draft_rng, self._subject_rng = streams(seed, label)
-        self._chunk = FIRST_CHUNK
+        self._chunk, self._seconds_per_row = FIRST_CHUNK, 0.0
 
     @property
     def tables(self) -> list[Table]:
@@ -344,13 +349,18 @@ class Sampler:
         numbers = (experiment.max_draft + 1) * experiment.vocabulary * worlds
         largest = max(1, LARGEST_CHUNK // numbers)
         while (missing := texts - int(self.counts[0].sum())) > 0:
-            if time.monotonic() > deadline:
+            began = time.monotonic()
+            if began > deadline:
                 return False
             rows = worlds * (experiment.together or min(missing, self._chunk, largest))
+            if rows * self._seconds_per_row > SLOW * (deadline - began):
+                rows = int(SLOW * (deadline - began) / self._seconds_per_row) // worlds * worlds
+                rows = max(rows, worlds)
             made = experiment.make(
                 self._verify, rows, self._draft_rng, self._subject_rng, self.emitted
             )
             numbered = (np.arange(rows) % worlds) * cells + made
             self.counts += np.bincount(numbered, minlength=self.counts.size).reshape(worlds, cells)
             self._chunk *= 2
+            self._seconds_per_row = (time.monotonic() - began) / rows
         return True
