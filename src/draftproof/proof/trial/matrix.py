@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
@@ -163,10 +164,20 @@ class _Worker:
 
 
 def serve() -> None:
-    """Judge the verifiers that the standard input names, for the plan in its first line."""
+    """Judge the verifiers that the standard input names, for the plan in its first line.
+
+    The end of the process that asked is the end of this one, whatever it is at.
+    """
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     plan = Plan(**json.loads(sys.stdin.readline()))
     for line in sys.stdin:
         print(json.dumps(killers(json.loads(line), plan)), flush=True)
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 def killers(name: str, plan: Plan) -> tuple[str, ...]:
