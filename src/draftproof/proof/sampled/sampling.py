@@ -42,7 +42,7 @@ Verify = Callable[[Array, Array, Array, Array, np.random.Generator], tuple[Array
 Lengths = Callable[[Array, int, int, np.random.Generator], Array]
 """(tokens made [B], tokens wanted, longest draft, rng) -> num_draft [B]."""
 
-FIRST_CHUNK, LARGEST_CHUNK = 1 << 8, 1 << 20
+FIRST_CHUNK, LARGEST_CHUNK = 1 << 8, 1 << 18
 """Rows of the first call, and numbers in the p of the largest: both time and memory stay small."""
 
 
