@@ -1,14 +1,14 @@
 // The laws p and q at one node of a tree while its children are rejected, as the references have
-// them, number for number:
+// them, number for number. For the top-down rules w = 1; in traversal it is the node's weight:
 //
-//     p <- norm (w p - q)+    q <- norm (q without x)
+//     S = mass of (w p - q)+    p <- (w p - q)+ / S    q <- norm (q without x)    w <- S / (S + 1 - w)
 //
 // ExactLaws repeats the references' arithmetic, rejection after rejection, on each block that it
 // reads. It keeps no row, but its sums run in token order. CertifiedLaws reads a row once for each
-// rejection, at the memory's speed: with D the product of the masses that p was divided by, N that
-// of q's, and the w of each step,
+// rejection, at the memory's speed: with N the mass that q_0 has off the rejected tokens,
 //
-//     D p_k = (p - c_k q)+    c_{k+1} = c_k + D_k / (w_k N_k)    D_{k+1} = mass of (p - c_{k+1} q)+
+//     w p = (w_0 p_0 - C q_0)+ / E    w = M / E    C <- C + E / N
+//     M = mass of (w_0 p_0 - C q_0)+    E = M + 1 - w_0
 //
 // since a rejected x has w p(x) < q(x) and so no residual. It bounds how far these numbers can be
 // from the references' rounded ones, and raises a doubt where that leaves a decision open.
@@ -39,8 +39,6 @@ struct NodeRows {
 
 class ExactLaws {
  public:
-    using Number = double;
-
     ExactLaws(NodeRows rows, Scratch& scratch, const RowSums& sums, bool&)
         : rows_(rows), scratch_(scratch), sums_(sums) {}
 
@@ -49,27 +47,30 @@ class ExactLaws {
         return token_accepts(p, q, u);
     }
 
-    // What is left of w after x, as draftproof.reference.block has it.
-    double weight_after(double w, std::int64_t x) const {
+    void enter(double w) { w_ = w; }
+    bool passes(double u) const { return u < w_; }
+
+    // The weight of the child x, as draftproof.reference.block has it.
+    double weight_of(std::int64_t x) const {
         const auto [p, q] = entries(x);
-        const double scaled = w * p;
+        const double scaled = w_ * p;
         return scaled == 0 ? scaled : scaled < q ? scaled / q : 1;
     }
 
-    static bool passes(double u, double w) { return u < w; }
-    static bool is_positive(double mass) { return mass > 0; }
-
-    // Reject x; the mass of (w p - q)+. Where there is none p stays.
-    double reject(double w, std::int64_t x, bool replaced) {
-        Step step{w, 0, 0, -1};
-        step.residual_mass = mass([&](double p, double q) { return positive(w * p - q); });
-        if (!replaced) {
+    // Reject x; whether that leaves a residual. Where it leaves none p stays. Siblings drawn with
+    // replacement leave q as it is.
+    bool reject(std::int64_t x, bool replaced) {
+        Step step{w_, 0, 0, -1};
+        const double left = mass([&](double p, double q) { return positive(w_ * p - q); });
+        step.residual_mass = left;
+        if (replaced) {
+            steps_.push_back(step);
+        } else {
             step.token = x;
             drop(step);
-        } else {
-            steps_.push_back(step);
         }
-        return step.residual_mass;
+        if (w_ < 1) w_ = left / (left + (1 - w_));
+        return left > 0;
     }
 
     // Take tokens out of q and normalise it.
@@ -155,39 +156,38 @@ class ExactLaws {
     NodeRows rows_;
     Scratch& scratch_;
     const RowSums& sums_;
+    double w_ = 1;
     std::vector<Step> steps_;
 };
 
 class CertifiedLaws {
  public:
-    using Number = Bounded;
-
     // `doubt` is set where a decision is open: what follows is then of no account.
     CertifiedLaws(NodeRows rows, Scratch& scratch, const RowSums& sums, bool& doubt)
         : rows_(rows), scratch_(scratch), sums_(sums), doubt_(doubt) {}
 
     bool accepts(std::int64_t x, double u) const {
         if (!rejections_) return token_accepts(rows_.p[x], rows_.q->stored[x], u);
-        return passes(target(x), Bounded{u} * draft(x), u);
+        return decide(weighted(x), Bounded{u} * draft(x) * E_, u);
     }
 
-    Bounded weight_after(Bounded w, std::int64_t x) const {
-        const Bounded scaled = w * target(x);
+    void enter(Bounded w) { w_ = first_w_ = w; }
+    bool passes(double u) const { return decide(w_, {u}, u); }
+
+    Bounded weight_of(std::int64_t x) const {
+        const Bounded scaled = weighted(x);
         if (scaled.is(0)) return {0};
-        const Bounded ratio = scaled / draft(x);
+        const Bounded ratio = scaled / (draft(x) * E_);
         doubt_ |= !(ratio.error < 1);
         if (ratio.value - ratio.error >= 1) return {1};
         return {std::min(ratio.value, 1.0), ratio.error};
     }
 
-    bool passes(double u, Bounded w) const { return passes(w, {u}, u); }
-    static bool is_positive(Bounded mass) { return mass.value > 0; }
-
-    Bounded reject(Bounded w, std::int64_t x, bool replaced) {
-        if (w.is(0)) return {0};  // and so are the weights of all below
-        c_ = c_ + D_ / (w * N_);
+    bool reject(std::int64_t x, bool replaced) {
+        if (first_w_.is(0)) return false;  // and so are the weights of all below
+        C_ = C_ + E_ / N_;
         ++rejections_;
-        weights_ = {rows_.p, rows_.q, 1 / c_.value};
+        weights_ = {rows_.p, rows_.q, first_w_.value / C_.value};
         RowCheck seen;
         sum_ = sum_row(weights_, scratch_, sums_, seen);
         if (rejections_ == 1) {
@@ -195,24 +195,25 @@ class CertifiedLaws {
             const auto plausible = [](double mass) { return mass > 0.5 && mass < 2; };
             doubt_ |= seen.sign || !plausible(seen.p_mass) || !plausible(seen.q_mass);
         }
-        // Of a number in units of p(v) <= 2: each step of the references rounds it a few times and
-        // q a time more than the last one did.
-        const double elementwise = rejections_ * (rejections_ + 16.0) * Bounded::kRoundoff;
-        const double D = sum_.total * c_.value;
-        const Bounded mass{D, 2 * (c_.error + (1 + c_.value) * elementwise) +
-                                  (sum_.error + order_error()) * D};
-        doubt_ |= !(mass.value > 2 * mass.error && mass.value > 1e-200);
-        const Bounded residual = w * mass / D_;
-        D_ = mass;
+        const double mass = sum_.total * C_.value;
+        M_ = {mass, 2 * (first_w_.error + C_.error + (1 + C_.value) * elementwise()) +
+                        (mass > 0 ? sum_.error + order_error() : 0) * mass};
+        E_ = M_ + (Bounded{1} - first_w_);
+        E_.error += 4 * rejections_ * Bounded::kRoundoff;
+        if (first_w_.is(1)) {
+            doubt_ |= !is_certainly_positive(M_);
+        } else {
+            w_ = M_ / E_;
+        }
         if (!replaced) {
             rejected_ += rows_.q->stored[x];
             N_ = {check_.q_mass - rejected_, 2 * (rejections_ + 1) * order_error()};
         }
-        return residual;
+        return true;
     }
 
     bool has_draft_mass() const {
-        doubt_ |= !(N_.value > 2 * N_.error);
+        doubt_ |= !is_certainly_positive(N_);
         return true;
     }
 
@@ -221,9 +222,9 @@ class CertifiedLaws {
         if (!rejections_) {
             return draftproof::draw({rows_.p, nullptr}, u, scratch_, sums_, check_);
         }
-        const double error = D_.error / D_.value + order_error();
+        const double error = M_.error / M_.value + order_error();
         std::int64_t token = -1;
-        if (!doubt_ && u > 4 * error) {
+        if (!doubt_ && is_certainly_positive(M_) && u > 4 * error) {
             token = detail::draw_by_blocks(weights_, detail::Blocks(rows_.p), u, sum_.total, error,
                                            scratch_, sums_);
         }
@@ -236,28 +237,34 @@ class CertifiedLaws {
     bool has_read_rows() const { return rejections_ > 0; }
 
  private:
-    // In units of D.
-    Bounded target(std::int64_t x) const {
+    // E w p(x).
+    Bounded weighted(std::int64_t x) const {
         const double p = rows_.p[x];
-        if (!rejections_) return {p};
-        Bounded left = Bounded{p} - c_ * Bounded{rows_.q->stored[x]};
-        left.error += rejections_ * (rejections_ + 16.0) * Bounded::kRoundoff * p + 1e-290;
+        if (!rejections_) return first_w_ * Bounded{p};
+        Bounded left = first_w_ * Bounded{p} - C_ * Bounded{rows_.q->stored[x]};
+        left.error += elementwise() * p + 1e-290;
         if (left.value + left.error <= 0) return {0};
         return {std::max(left.value, 0.0), left.error};
     }
-    Bounded draft(std::int64_t x) const {
-        const double q = rows_.q->stored[x];
-        if (!rejections_) return {q};
-        return Bounded{q} * D_ / N_;
-    }
+    Bounded draft(std::int64_t x) const { return Bounded{rows_.q->stored[x]} / N_; }
 
-    bool passes(Bounded p, Bounded threshold, double u) const {
-        const bool below = threshold.certainly_below(p);
-        doubt_ |= !(u >= 0 && u < 1) || !(below || p.certainly_below(threshold) || p.is(0) ||
-                                          (p.error == 0 && threshold.error == 0));
+    // Whether the threshold, which u is a factor of, lies below.
+    bool decide(Bounded number, Bounded threshold, double u) const {
+        const bool below = threshold.certainly_below(number);
+        const bool exact = number.error == 0 && threshold.error == 0;
+        doubt_ |= !(u >= 0 && u < 1) ||
+                  !(below || number.certainly_below(threshold) || number.is(0) || exact);
         return below;
     }
 
+    static bool is_certainly_positive(Bounded number) {
+        return number.value > 2 * number.error && number.value > 1e-200;
+    }
+
+    // Relative to p(v): each rejection rounds it a few times, and q a time more than the last did.
+    double elementwise() const {
+        return rejections_ * (rejections_ + 16.0) * Bounded::kRoundoff;
+    }
     double order_error() const { return (2.0 * rows_.p.size + 64) * 0x1p-53; }
 
     NodeRows rows_;
@@ -266,7 +273,7 @@ class CertifiedLaws {
     bool& doubt_;
     int rejections_ = 0;
     double rejected_ = 0;  // q at the rejected tokens
-    Bounded c_{0}, D_{1}, N_{1};
+    Bounded w_{1}, first_w_{1}, C_{0}, M_{1}, E_{1}, N_{1};
     Weights weights_{};
     RowSum sum_{};
     RowCheck check_;

@@ -91,8 +91,7 @@ Choice recursive_rejection(Laws& laws, const Siblings& siblings, bool replaced, 
         if (!replaced && std::find(tokens, tokens + i, x) != tokens + i) continue;
         if (!replaced && rejected && !laws.has_draft_mass()) break;
         if (laws.accepts(x, siblings.accept[i])) return {i, x};
-        const auto left = laws.reject(typename Laws::Number{1}, x, replaced);
-        if (!Laws::is_positive(left)) return {-1, laws.draw(final).token, true};
+        if (!laws.reject(x, replaced)) return {-1, laws.draw(final).token, true};
         rejected = true;
     }
     return {-1, laws.draw(final).token};
