@@ -20,11 +20,13 @@ class Case:
 
     Attributes:
         series: what the case belongs to: ``shape``, or ``flat-K``, ``flat-V``, ``flat-B``, where
-            one size grows and the others stay.
+            one size grows and the others stay, or a rule's name.
         B, K, V, dtype: the inputs' shape and type.
         contenders: names that `bench.contenders.make_contender` knows.
         rejects_at: the position at which every row is rejected, so that the work depends on no
             chance; None for drafts that are accepted or not as in real life.
+        rule: what ``rule=`` takes.
+        branching: for a rule for trees, of K nodes: the children of each node, level by level.
     """
 
     series: str
@@ -34,11 +36,18 @@ class Case:
     dtype: DType = "float32"
     contenders: tuple[str, ...] = AGAINST_NUMPY
     rejects_at: int | None = None
+    rule: str = "token"
+    branching: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
         """As it stands in the results, and as ``--case`` takes it."""
         return f"{self.series}-{self.B}x{self.K}x{self.V}-{self.dtype}"
+
+
+def _rule(rule: str, B: int, K: int, branching: tuple[int, ...] = ()) -> Case:
+    contenders = ONE_AND_TWO_THREADS
+    return Case(rule, B, K, 128_256, contenders=contenders, rule=rule, branching=branching)
 
 
 def _flat(series: str, B: int, K: int, V: int) -> Case:
@@ -56,6 +65,9 @@ CASES = (
     Case("shape", 256, 3, 32_000, "float64"),
     Case("shape", 300_000, 3, 4, contenders=WITH_NUMPY_BACKEND),
     Case("shape", 300_000, 3, 4, "float64", contenders=WITH_NUMPY_BACKEND),
+    _rule("block", 64, 5),
+    *(_rule(rule, 24, 64, (4, 3, 4)) for rule in ("rrs", "rrsw", "nss")),
+    _rule("traversal", 4, 64, (4, 3, 4)),
     *(_flat("flat-K", 32, K, 32_000) for K in (4, 16, 64)),
     *(_flat("flat-V", 32, 4, V) for V in (16_000, 32_000, 64_000, 128_000)),
     *(_flat("flat-B", B, 4, 32_000) for B in (8, 32, 128, 256)),

@@ -36,9 +36,13 @@ def make_contender(name: str, inputs: Inputs) -> Contender:
         return plain_numpy.verify(ids, q, p, rng)[1]
 
     def native(rng: np.random.Generator) -> Ints:
-        threads = THREADS[name]
+        rule, threads = inputs.case.rule, THREADS[name]
+        if inputs.tree is not None:
+            return draftproof.verify_tree(
+                inputs.tree, p, rng, rule=rule, num_threads=threads, backend="native"
+            ).num_emitted
         return draftproof.verify(
-            ids, q, p, None, rng, num_threads=threads, backend="native"
+            ids, q, p, None, rng, rule=rule, num_threads=threads, backend="native"
         ).num_emitted
 
     def vectorised(rng: np.random.Generator) -> Ints:

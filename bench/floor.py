@@ -1,4 +1,4 @@
-"""The floor: a bare C pass over exactly the rows that a verification reads last."""
+"""The floor: a bare C pass over exactly the rows that a verification must read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.inputs import Inputs, Ints
-from bench.reads import num_emitted_of_cycle, row_addresses
+from bench.reads import reads_of_cycle
 
 __all__ = ["Floor", "compile_floor"]
 
@@ -32,14 +32,15 @@ class Floor:
     """A contender that knows beforehand which rows to read, and draws nothing.
 
     Attributes:
-        sums: float64 [calls * B], the masses that the last cycle summed.
+        sums: float64, the masses of the rows of all calls that the last cycle summed.
     """
 
     def __init__(self, inputs: Inputs) -> None:
         self._inputs = inputs  # the addresses point into it
-        self._num_emitted = num_emitted_of_cycle(inputs)
-        addresses = [row_addresses(inputs, emitted) for emitted in self._num_emitted]
-        self._p, self._q = (np.concatenate(part) for part in zip(*addresses, strict=True))
+        cycle = reads_of_cycle(inputs)
+        self._num_emitted = [reads.num_emitted for reads in cycle]
+        self._p = np.concatenate([reads.p_at for reads in cycle])
+        self._q = np.concatenate([reads.q_at for reads in cycle])
         self.sums = np.empty(len(self._p))
         self._run = compile_floor()[f"pass_{inputs.case.dtype}"]
         self._run.restype = None

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.cases import Case
+from draftproof import DraftTree
+from draftproof.trees import TREE_RULES
 
 __all__ = ["CALLS", "Floats", "Inputs", "Ints", "make_inputs", "make_rng"]
 
@@ -28,12 +30,17 @@ _CHUNK_NUMBERS = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """A case's arrays: ``draft_token_ids`` [B, K], ``draft_probs`` [B, K, V], ``target_probs``."""
+    """A case's arrays: ``draft_token_ids`` [B, K], ``draft_probs`` [B, K, V], ``target_probs``.
+
+    For a rule for trees ``draft_probs`` is [B, K+1, V], by context, and ``tree`` has all but the
+    target's laws.
+    """
 
     case: Case
     draft_token_ids: Ints
     draft_probs: Floats
     target_probs: Floats
+    tree: DraftTree | None = None
 
 
 def make_rng(case: Case) -> np.random.Generator:
@@ -48,8 +55,11 @@ def make_inputs(case: Case) -> Inputs:
 
         p = softmax(4 * normal),  q = softmax(log p + 0.77 * normal),  x ~ q
 
-    With ``rejects_at = r``: q = p before position r, and p(x) = 0 there.
+    With ``rejects_at = r``: q = p before position r, and p(x) = 0 there. Siblings in a tree are
+    drawn as its rule likes them best.
     """
+    if case.branching:
+        return _tree_inputs(case)
     B, K, V = case.B, case.K, case.V
     rng = np.random.default_rng([_SEED, B, K, V, 0])
     dtype = np.dtype(case.dtype).type
@@ -68,6 +78,42 @@ def make_inputs(case: Case) -> Inputs:
         if case.rejects_at is not None:
             _forbid(p[:, case.rejects_at], ids[start : start + step, case.rejects_at])
     return Inputs(case, ids, draft, target)
+
+
+def _tree_inputs(case: Case) -> Inputs:
+    B, K, V = case.B, case.K, case.V
+    rng = np.random.default_rng([_SEED, B, K, V, 0])
+    dtype = np.dtype(case.dtype).type
+    draws = TREE_RULES[case.rule].draws[0]
+    parents = _parents(case.branching)
+    target: Floats = np.empty((B, K + 1, V), dtype=dtype)
+    draft: Floats = np.zeros((B, K + 1, V), dtype=dtype)  # pages of leaves are never touched
+    ids = np.empty((B, K), dtype=np.int64)
+    for b, context in np.ndindex(B, K + 1):
+        logits = rng.standard_normal(V, dtype=dtype) * dtype(_SPREAD)
+        target[b, context] = _softmax(logits)
+        children = np.flatnonzero(parents == context - 1)
+        if len(children):
+            noise = rng.standard_normal(V, dtype=dtype) * dtype(_NOISE)
+            law = draft[b, context] = _softmax(logits + noise)
+            for child in children:
+                ids[b, child] = _sample(law, rng.random(1))
+                if draws == "without-replacement":
+                    law = law.copy()
+                    law[ids[b, child]] = 0
+    tree = DraftTree(ids, np.tile(parents, (B, 1)), draft, draws)
+    return Inputs(case, ids, draft, target, tree)
+
+
+def _parents(branching: tuple[int, ...]) -> Ints:
+    parents: list[int] = []
+    level = [-1]
+    for children in branching:
+        above, level = level, []
+        for parent in above:
+            level += range(len(parents), len(parents) + children)
+            parents += [parent] * children
+    return np.array(parents, dtype=np.int64)
 
 
 def _softmax(logits: Floats) -> Floats:

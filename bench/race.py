@@ -28,7 +28,7 @@ class Race:
 
     Attributes:
         case: whose times.
-        bytes_read: the mean bytes of the rows that a call reads last.
+        bytes_read: the mean bytes of the rows that a call must read.
         times: for each contender, microseconds a call in each round.
     """
 

@@ -1,43 +1,97 @@
-"""What a verification has to read: the one or two rows behind each last token."""
+"""What a verification has to read: each row of p and q that its rule sums or draws from, once."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bench.cases import Case
+import draftproof
 from bench.inputs import CALLS, Inputs, Ints, make_rng
 
-__all__ = ["bytes_read", "num_emitted_of_cycle", "row_addresses"]
+__all__ = ["Reads", "bytes_read", "reads_of_cycle"]
+
+Pairs = list[tuple[int, int, bool]]
+"""A batch row, the place of its row of p, and whether the row of q there is read too."""
 
 
-def num_emitted_of_cycle(inputs: Inputs) -> list[Ints]:
-    """Apply the rule ``u * q(x) < p(x)`` to each call's uniforms: [B] emitted tokens a call."""
+class Reads(NamedTuple):
+    """What one call emits and reads.
+
+    Attributes:
+        num_emitted: [B].
+        p_at, q_at: [R], the addresses of the rows read; 0 where no row of q is.
+    """
+
+    num_emitted: Ints
+    p_at: npt.NDArray[np.uint64]
+    q_at: npt.NDArray[np.uint64]
+
+
+def reads_of_cycle(inputs: Inputs) -> list[Reads]:
+    """Return what each call of a cycle reads, with its own uniforms."""
     rng = make_rng(inputs.case)
+    if inputs.tree is not None:
+        return [_tree(inputs, rng) for _ in range(CALLS)]
+    return [_chain(inputs, rng) for _ in range(CALLS)]
+
+
+def bytes_read(inputs: Inputs, cycle: list[Reads]) -> int:
+    """Return the mean bytes of a call's rows."""
+    rows = sum(len(reads.p_at) + np.count_nonzero(reads.q_at) for reads in cycle) / len(cycle)
+    return round(rows * inputs.case.V * np.dtype(inputs.case.dtype).itemsize)
+
+
+def _chain(inputs: Inputs, rng: np.random.Generator) -> Reads:
+    """Token: the last token's rows. Block: those from the last draft down, unless all are kept."""
+    K, rule = inputs.case.K, inputs.case.rule
+    if rule == "token":
+        num_emitted = _token(inputs, rng)
+    else:
+        ids, q, p = inputs.draft_token_ids, inputs.draft_probs, inputs.target_probs
+        num_emitted = draftproof.verify(ids, q, p, None, rng, rule=rule).num_emitted
+    pairs: Pairs = []
+    for b, tau in enumerate((num_emitted - 1).tolist()):
+        last = tau if rule == "token" else K - 1
+        pairs += [(b, i, True) for i in range(tau, last + 1)] if tau < K else [(b, K, False)]
+    return _reads(inputs, num_emitted, pairs)
+
+
+def _token(inputs: Inputs, rng: np.random.Generator) -> Ints:
+    """Apply the rule ``u * q(x) < p(x)``."""
     at = inputs.draft_token_ids[..., None]
     p = np.take_along_axis(inputs.target_probs[:, :-1], at, axis=2)[..., 0]
     q = np.take_along_axis(inputs.draft_probs, at, axis=2)[..., 0]
-    result = []
-    for _ in range(CALLS):
-        accepts = rng.random(p.shape) * q < p
-        rng.random((len(p), 1))
-        result.append(1 + np.cumprod(accepts, axis=1, dtype=np.int64).sum(axis=1))
-    return result
+    accepts = rng.random(p.shape) * q < p
+    rng.random((len(p), 1))
+    return np.asarray(1 + np.cumprod(accepts, axis=1, dtype=np.int64).sum(axis=1))
 
 
-def row_addresses(
-    inputs: Inputs, num_emitted: Ints
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Return the addresses of each batch row's last row of p, and of q (0 where none is read)."""
+def _tree(inputs: Inputs, rng: np.random.Generator) -> Reads:
+    """Traversal: every context's. nss: the path's. Else the path's where a sibling is rejected."""
+    tree, rule = inputs.tree, inputs.case.rule
+    assert tree is not None, "the caller knows"
+    result = draftproof.verify_tree(tree, inputs.target_probs, rng, rule=rule)
+    pairs: Pairs = []
+    for b, depth in enumerate(result.num_accepted.tolist()):
+        children = tree.children(b)
+        path = result.path[b, :depth].tolist()
+        if rule == "traversal":
+            pairs += [(b, context, bool(nodes)) for context, nodes in enumerate(children)]
+            continue
+        for context, entered in zip([0, *(n + 1 for n in path)], [*path, None], strict=True):
+            nodes = children[context]
+            if rule == "nss":
+                pairs.append((b, context, False))
+            elif entered is None or entered != nodes[0]:
+                pairs.append((b, context, bool(nodes)))
+    return _reads(inputs, result.num_emitted, pairs)
+
+
+def _reads(inputs: Inputs, num_emitted: Ints, pairs: Pairs) -> Reads:
     p, q = inputs.target_probs, inputs.draft_probs
-    rows, tau = np.arange(len(num_emitted)), num_emitted - 1
-    p_at = p.ctypes.data + rows * p.strides[0] + tau * p.strides[1]
-    q_at = q.ctypes.data + rows * q.strides[0] + tau * q.strides[1]
-    return p_at.astype(np.uint64), np.where(tau < inputs.case.K, q_at, 0).astype(np.uint64)
-
-
-def bytes_read(case: Case, num_emitted: list[Ints]) -> int:
-    """Return the mean bytes of those rows in a call."""
-    rejected = sum(int((emitted <= case.K).sum()) for emitted in num_emitted)
-    rows = case.B + rejected / len(num_emitted)
-    return round(rows * case.V * np.dtype(case.dtype).itemsize)
+    rows, places, both = (np.array(part) for part in zip(*pairs, strict=True))
+    p_at = p.ctypes.data + rows * p.strides[0] + places * p.strides[1]
+    q_at = q.ctypes.data + rows * q.strides[0] + places * q.strides[1]
+    return Reads(num_emitted, p_at.astype(np.uint64), np.where(both, q_at, 0).astype(np.uint64))

@@ -25,7 +25,7 @@ class Result(Machine):
         contender: whose numbers.
         median_us, min_us: microseconds a call, over the rounds.
         rounds: how many.
-        bytes_read: the mean bytes of the rows that a call reads last.
+        bytes_read: the mean bytes of the rows that a call must read.
         gb_per_s: those bytes over the median time, in 10^9 bytes a second.
         over_floor, over_draftproof: median over the rounds of this time over the floor's, or over
             one thread of draftproof's, in the same round.

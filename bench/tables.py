@@ -47,9 +47,14 @@ def _render(results: Sequence[Result], layout: Callable[[Cells], str]) -> str:
     cases = _by_case(results)
     shapes = [case for name, case in cases.items() if name.startswith("shape")]
     growing = [case for name, case in cases.items() if name.startswith("flat")]
+    known = ("shape", "flat", "memory")
+    rules = [case for name, case in cases.items() if not name.startswith(known)]
     parts = [_headline(results[0])]
     if shapes:
         parts.append(layout(_shape_cells(shapes)))
+    if rules:
+        parts += ["Other rules, trees of K nodes, against a pass over each row that the rule sums:"]
+        parts.append(layout(_growth_cells(rules, "rule")))
     if growing:
         parts += ["One size grows, every row is rejected at position 2:"]
         parts.append(layout(_growth_cells(growing)))
@@ -83,12 +88,15 @@ def _shape_cells(cases: list[Case]) -> Cells:
     return [header, *rows]
 
 
-def _growth_cells(cases: list[Case]) -> Cells:
-    header = ["B × K × V", "floor", "1 thread", "2 threads", "1 thread, GB/s"]
+def _growth_cells(cases: list[Case], name: str = "") -> Cells:
+    """One line for each case; under `name`, if there is one, what the case is called."""
+    header = [name] if name else []
+    header += ["B × K × V", "floor", "1 thread", "2 threads", "1 thread, GB/s"]
     header += ["1 thread / floor", "2 threads / 1"]
     columns = ("floor", "draftproof", "draftproof-2")
     rows = [
         [
+            *([_rule(case)] if name else []),
             _shape(case),
             *(_time(case.get(contender)) for contender in columns),
             _bandwidth(case.get("draftproof")),
@@ -97,6 +105,10 @@ def _growth_cells(cases: list[Case]) -> Cells:
         for case in cases
     ]
     return [header, *rows]
+
+
+def _rule(case: Case) -> str:
+    return next(iter(case.values())).case.partition("-")[0]
 
 
 def _shape(case: Case) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from bench.cases import Case
 from bench.contenders import THREADS, Contender, make_contender
 from bench.inputs import make_inputs
-from bench.reads import bytes_read
+from bench.reads import bytes_read, reads_of_cycle
 
 __all__ = ["Worker", "available_cpus"]
 
@@ -34,7 +34,7 @@ class Worker:
     Attributes:
         name: the contender's.
         cycle_ns: what a cycle took when the worker was ready.
-        bytes_read: the mean bytes of the rows that a call reads last.
+        bytes_read: the mean bytes of the rows that a call must read.
         digest: of all num_emitted of a cycle; contenders that agree have done the same work.
     """
 
@@ -78,11 +78,12 @@ class Worker:
 def _serve(pipe: Connection, name: str, case: Case) -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, available_cpus()[-THREADS[name] :])
-    contender = make_contender(name, make_inputs(case))
+    inputs = make_inputs(case)
+    contender = make_contender(name, inputs)
     gc.disable()
     num_emitted = contender.cycle()
     digest = hashlib.sha256(np.concatenate(num_emitted).tobytes()).hexdigest()
-    pipe.send((_time(contender, 1), bytes_read(case, num_emitted), digest))
+    pipe.send((_time(contender, 1), bytes_read(inputs, reads_of_cycle(inputs)), digest))
     while True:
         try:
             cycles = pipe.recv()

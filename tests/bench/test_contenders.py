@@ -16,7 +16,7 @@ from bench.cases import Case
 from bench.contenders import THREADS, make_contender
 from bench.floor import Floor
 from bench.inputs import CALLS, Inputs, make_inputs, make_rng
-from bench.reads import bytes_read, num_emitted_of_cycle, row_addresses
+from bench.reads import bytes_read, reads_of_cycle
 from draftproof.backends import load_backend
 from draftproof.types import Trace
 
@@ -25,6 +25,13 @@ CASES_TO_RUN = [
     Case("shape", B=9, K=3, V=101, dtype="float64"),
     Case("shape", B=50, K=3, V=4),
     Case("flat-K", B=5, K=6, V=64, rejects_at=2),
+]
+OTHER_RULES = [
+    Case("block", B=9, K=4, V=101, rule="block"),
+    *(
+        Case(rule, B=6, K=9, V=101, rule=rule, branching=(3, 2))
+        for rule in ("rrs", "rrsw", "nss", "traversal")
+    ),
 ]
 
 needs_compiler = pytest.mark.skipif(
@@ -67,11 +74,9 @@ def row_at(address, inputs):
 
 def test_the_rows_are_those_that_the_reference_reads(inputs):
     total = 0
-    for num_emitted, truth in zip(
-        num_emitted_of_cycle(inputs), reference_cycle(inputs), strict=True
-    ):
+    cycle = reads_of_cycle(inputs)
+    for (num_emitted, p_at, q_at), truth in zip(cycle, reference_cycle(inputs), strict=True):
         np.testing.assert_array_equal(num_emitted, truth.num_emitted)
-        p_at, q_at = row_addresses(inputs, num_emitted)
         np.testing.assert_array_equal(q_at == 0, trace_of(truth).is_bonus)
         for b, tau in enumerate(truth.num_accepted):
             np.testing.assert_array_equal(row_at(p_at[b], inputs), inputs.target_probs[b, tau])
@@ -79,7 +84,56 @@ def test_the_rows_are_those_that_the_reference_reads(inputs):
             if not trace_of(truth).is_bonus[b]:
                 np.testing.assert_array_equal(row_at(q_at[b], inputs), inputs.draft_probs[b, tau])
                 total += inputs.draft_probs[b, tau].nbytes
-    assert bytes_read(inputs.case, num_emitted_of_cycle(inputs)) == round(total / CALLS)
+    assert bytes_read(inputs, cycle) == round(total / CALLS)
+
+
+def references(inputs):
+    """The num_emitted of a cycle's calls, by the references."""
+    rng, p, rule = make_rng(inputs.case), inputs.target_probs, inputs.case.rule
+    if inputs.tree is not None:
+        return [
+            draftproof.verify_tree(inputs.tree, p, rng, rule=rule, backend="reference").num_emitted
+            for _ in range(CALLS)
+        ]
+    ids, q = inputs.draft_token_ids, inputs.draft_probs
+    return [
+        draftproof.verify(ids, q, p, None, rng, rule=rule, backend="reference").num_emitted
+        for _ in range(CALLS)
+    ]
+
+
+@pytest.mark.parametrize("case", OTHER_RULES, ids=lambda case: case.rule)
+def test_other_rules_read_the_rows_named_and_no_others(case):
+    """Beside single numbers at drafts: the rest of all other rows may be anything."""
+    inputs = make_inputs(case)
+    cycle = reads_of_cycle(inputs)
+    named = {int(address) for reads in cycle for address in (*reads.p_at, *reads.q_at)}
+    for laws in (inputs.target_probs, inputs.draft_probs):
+        for b, place in np.ndindex(laws.shape[:2]):
+            if laws[b, place].ctypes.data not in named:
+                laws[b, place, np.setdiff1d(np.arange(case.V), inputs.draft_token_ids[b])] = 7
+    for again, reads in zip(reads_of_cycle(inputs), cycle, strict=True):
+        np.testing.assert_array_equal(again.num_emitted, reads.num_emitted)
+    for address in {int(at) for at in (*cycle[0].p_at, *cycle[0].q_at)} - {0}:
+        row = row_at(address, inputs)
+        kept = row.copy()
+        row[:] = np.where(np.isin(np.arange(case.V), inputs.draft_token_ids), row, 7)
+        with pytest.raises(draftproof.BadRowError):
+            reads_of_cycle(inputs)
+        row[:] = kept
+
+
+@pytest.mark.parametrize("case", OTHER_RULES, ids=lambda case: case.rule)
+@pytest.mark.parametrize("name", ["floor", "draftproof"])
+def test_contenders_of_other_rules_do_the_same_work(case, name):
+    if name == "floor" and shutil.which(os.environ.get("CC", "cc")) is None:
+        pytest.skip("no C compiler")
+    if name == "draftproof" and not has_native():
+        pytest.skip("no native kernel")
+    inputs = make_inputs(case)
+    contender = make_contender(name, inputs)
+    contender.rewind()
+    np.testing.assert_array_equal(contender.cycle(), references(inputs))
 
 
 @needs_compiler
@@ -102,7 +156,8 @@ def test_contenders_accept_the_same_drafts_in_every_cycle(name, inputs):
     contender = make_contender(name, inputs)
     for _ in range(2):
         contender.rewind()
-        np.testing.assert_array_equal(contender.cycle(), num_emitted_of_cycle(inputs))
+        expected = [reads.num_emitted for reads in reads_of_cycle(inputs)]
+        np.testing.assert_array_equal(contender.cycle(), expected)
 
 
 def test_the_straightforward_code_emits_the_reference_tokens_in_float64():

@@ -11,7 +11,7 @@ import draftproof
 from bench.cases import CASES, MEMORY_CASE, Case
 from bench.contenders import THREADS
 from bench.inputs import make_inputs, make_rng
-from bench.reads import num_emitted_of_cycle
+from bench.reads import reads_of_cycle
 
 SMALL = Case("shape", B=40, K=3, V=1_000)
 
@@ -59,5 +59,22 @@ def test_drafters_are_neither_perfect_nor_hopeless():
 @pytest.mark.parametrize("K", [3, 7])
 def test_a_fixed_rejection_depends_on_no_chance(K):
     inputs = make_inputs(replace(SMALL, K=K, rejects_at=2))
-    for num_emitted in num_emitted_of_cycle(inputs):
+    for num_emitted, *_ in reads_of_cycle(inputs):
         np.testing.assert_array_equal(num_emitted, 3)
+
+
+@pytest.mark.parametrize("rule", ["rrs", "rrsw", "nss", "traversal"])
+def test_trees_pass_the_full_validation(rule):
+    case = Case(rule, B=2, K=10, V=1_000, rule=rule, branching=(2, 2, 1))
+    inputs = make_inputs(case)
+    assert inputs.tree is not None
+    assert inputs.tree.parents[0].tolist() == [-1, -1, 0, 0, 1, 1, 2, 3, 4, 5]
+    draftproof.verify_tree(
+        inputs.tree, inputs.target_probs, make_rng(case), rule=rule, validate="full"
+    )
+
+
+def test_a_case_for_a_tree_names_its_nodes():
+    for case in CASES:
+        levels = np.cumprod(case.branching, dtype=int)
+        assert not case.branching or levels.sum() == case.K
