@@ -292,6 +292,7 @@ def test_a_generator_that_hands_out_no_uniforms_is_refused(backend, answer, mess
         lambda size: np.full(size, 0.5, np.float32),
         lambda size: np.full(size, 0.5, ">f8"),
         lambda size: np.broadcast_to(0.5, size),
+        lambda size: np.full(size, Fraction(1, 2)),
     ],
 )
 def test_a_generators_uniforms_may_come_in_any_form(backend, answer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -119,9 +120,14 @@ def _from_caller(batch: Batch, uniforms: Any) -> tuple[Uniforms, Uniforms]:
     )
 
 
+def _are_numbers(array: npt.NDArray[Any]) -> bool:
+    """Whether a generator of one's own hands out numbers: Fractions, or the judge's intervals."""
+    return array.dtype == object and all(isinstance(x, numbers.Real) for x in array.flat)
+
+
 def _as_uniforms(name: str, value: Any, shape: tuple[int, ...]) -> Uniforms:
     array = read_array(name, value, f"floats of shape {list(shape)}")
-    if array.dtype.kind not in "fiu":
+    if array.dtype.kind not in "fiu" and not (name == "rng" and _are_numbers(array)):
         raise TypeError(
             complaint(
                 name,
@@ -141,6 +147,8 @@ def _as_uniforms(name: str, value: Any, shape: tuple[int, ...]) -> Uniforms:
                 fix="pass one uniform for each draft and one for each row's last token",
             )
         )
+    if array.dtype == object:
+        return array
     return np.require(array, np.float64, ["C", "A"])
 
 

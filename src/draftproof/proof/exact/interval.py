@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import numbers
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -324,6 +325,9 @@ def _ratio(x: Any) -> Ratio:
     if isinstance(x, (int, Fraction)):
         return x.numerator, x.denominator
     return float(x).as_integer_ratio()
+
+
+numbers.Real.register(Uniform)
 
 
 class OracleGenerator(DrivenGenerator):
