@@ -215,7 +215,7 @@ def hoards(draft, q, p, num_draft, rng):
 
 
 def replaces_numpys(draft, q, p, num_draft, rng):
-    np.random.default_rng = lambda *_: rng  # type: ignore[assignment]
+    np.random.default_rng = lambda *_: rng
     return correct(draft, q, p, num_draft, rng)
 
 
