@@ -71,7 +71,7 @@ def get(name: str) -> Mutant:
 
 def table() -> list[dict[str, Any]]:
     """What `draftproof mutants` shows, in JSON types; computing the distances takes seconds."""
-    from draftproof.proof.verdicts.fingerprint import caught_by
+    from draftproof.proof.verdicts.catches import caught_by, first_catches
 
     return [
         {
@@ -88,6 +88,7 @@ def table() -> list[dict[str, Any]]:
                 if isinstance(mutant, DecoderMutant)
                 else ", ".join(caught_by(mutant.name))
             ),
+            "first_caught_by": dict(first_catches().get(mutant.name, {})),
             "world": mutant.world,
             "total_variation": (
                 None if mutant.total_variation is None else float(mutant.total_variation)

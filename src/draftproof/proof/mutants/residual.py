@@ -66,6 +66,15 @@ class ResidualOfLastRow(Verifier):
         return super().residual(call, rows, call.num_draft[rows] - 1)
 
 
+@mutant("residuals of 64 rows only", seen="batch")
+class ResidualsOf64Rows(Verifier):
+    """Has room for the residuals of 64 rows: those behind recover from p."""
+
+    def residual(self, call: Call, rows: Array, at: Array) -> Array:
+        behind = (rows >= 64)[:, None]
+        return np.where(behind, call.p[rows, at], super().residual(call, rows, at))
+
+
 @mutant("one-hot residual", public="EAGLE #20, xllm #2175")
 class OneHotResidual(Verifier):
     """Tests by p / q, then subtracts q at the rejected draft only: p without the draft."""

@@ -21,7 +21,7 @@ from draftproof.proof.trial.plan import make_plan
 from draftproof.proof.verdicts.finding import Finding, Outcome
 from draftproof.proof.verdicts.verdict import NearestFault
 
-__all__ = ["caught_by", "fingerprint", "nearest_fault", "write_fingerprints"]
+__all__ = ["fingerprint", "found_exactly", "nearest_fault", "write_fingerprints"]
 
 STORED = Path(__file__).parents[1] / "mutants" / "fingerprints.json"
 DIGITS = 9
@@ -62,8 +62,8 @@ def nearest_fault(findings: Sequence[Finding]) -> NearestFault | None:
     return NearestFault(name, mutant.does, mutant.public, min(1.0, scores[name]))
 
 
-def caught_by(name: str) -> tuple[str, ...]:
-    """Return the exact checks that find a wrong verifier's law wrong; none if no law shows it."""
+def found_exactly(name: str) -> tuple[str, ...]:
+    """Return the oracle's checks that find its law wrong; none if no law shows it."""
     return tuple(dict.fromkeys(key.partition(" ")[0] for key in _stored().get(name, {})))
 
 
