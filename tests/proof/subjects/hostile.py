@@ -190,7 +190,7 @@ def hangs_at_exit(draft, q, p, num_draft, rng):
 
 
 def loses_output(draft, q, p, num_draft, rng):
-    sys.stdout = sys.stderr = None  # type: ignore[assignment]
+    sys.stdout = sys.stderr = None
     return correct(draft, q, p, num_draft, rng)
 
 
@@ -206,7 +206,7 @@ def hides(draft, q, p, num_draft, rng):
     return correct(draft, q, p, num_draft, rng)
 
 
-_kept = []
+_kept: list[object] = []
 
 
 def hoards(draft, q, p, num_draft, rng):
