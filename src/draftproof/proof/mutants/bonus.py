@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from draftproof.proof.mutants.registry import mutant
-from draftproof.proof.mutants.skeleton import Array, Call, Verifier
+from draftproof.proof.mutants.skeleton import Array, Call, Verifier, likeliest
 
 
 class BonusFromLastDraft(Verifier):
@@ -58,7 +58,7 @@ class BonusIsArgmax(Verifier):
 
     def bonus_law(self, call: Call, rows: Array, at: Array) -> Array:
         weights = super().bonus_law(call, rows, at)
-        return np.eye(weights.shape[1])[weights.argmax(axis=1)]
+        return likeliest(weights)
 
 
 @mutant("greedy without drafts", public="sglang #31214", seen="empty")
@@ -67,7 +67,7 @@ class GreedyWithoutDrafts(Verifier):
 
     def bonus_law(self, call: Call, rows: Array, at: Array) -> Array:
         weights = super().bonus_law(call, rows, at)
-        return weights if call.K else np.eye(weights.shape[1])[weights.argmax(axis=1)]
+        return weights if call.K else likeliest(weights)
 
 
 @mutant("counts past the first rejection", public="vllm #2658")

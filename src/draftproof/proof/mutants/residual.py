@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from draftproof.proof.mutants.registry import mutant
-from draftproof.proof.mutants.skeleton import Array, Call, Verifier
+from draftproof.proof.mutants.skeleton import Array, Call, Verifier, likeliest
 
 
 @mutant("resample p on a rejection")
@@ -91,7 +91,7 @@ class ArgmaxOfResidual(Verifier):
 
     def residual(self, call: Call, rows: Array, at: Array) -> Array:
         weights = super().residual(call, rows, at)
-        return np.eye(weights.shape[1])[weights.argmax(axis=1)]
+        return likeliest(weights)
 
 
 @mutant("residual without its smallest token")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Array", "Call", "Verifier", "Verify", "inverse_cdf"]
+__all__ = ["Array", "Call", "Verifier", "Verify", "inverse_cdf", "likeliest"]
 
 Array = Any
 """A NumPy array, of numbers or of the objects that stand for uniforms."""
@@ -140,3 +140,10 @@ class Verifier:
         tokens[:, :-1] = np.where(np.arange(call.K) < tau[:, None], call.draft, -1)
         tokens[np.arange(call.B), tau] = last
         return tokens, tau + 1
+
+
+def likeliest(weights: Array) -> Array:
+    """Return laws [n, V] that are sure of the likeliest token of each of these."""
+    laws = np.zeros(weights.shape)
+    laws[np.arange(len(weights)), weights.argmax(axis=1)] = 1
+    return laws
