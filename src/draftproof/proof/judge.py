@@ -17,7 +17,7 @@ from draftproof.proof.sampled import budget
 from draftproof.proof.subjects.contracts import Contract
 from draftproof.proof.subjects.emission import ContractBroken
 from draftproof.proof.subjects.subject import Subject, as_subject
-from draftproof.proof.trial.course import is_spared, plan_for, side_by_side, split
+from draftproof.proof.trial.course import plan_for, side_by_side, split
 from draftproof.proof.trial.examination import broken
 from draftproof.proof.trial.matrix import KEY_CONTROLS, Matrix, judge_gallery
 from draftproof.proof.trial.plan import Plan, after_proof, make_plan, visible_by_decoders
@@ -182,8 +182,7 @@ class _Trial:
             self.name, self.contract = subject.name, subject.contract
             require_source(subject, self.plan)
             for name in self._expect(progress):
-                if not is_spared(name, self.findings):
-                    self._take(run_checks(subject, None, [name], self._plan_for(name)))
+                self._take(run_checks(subject, None, [name], self._plan_for(name)))
                 progress.step(f"{self.name}: {name}")
                 if fail_fast and self.is_decided:
                     return
@@ -233,9 +232,6 @@ class _Trial:
             with side_by_side(other.stop) as pool:
                 pool.submit(other.__enter__)
                 self._examine(oracle, process, progress, fail_fast=False)
-                spared = [name for name in aside if is_spared(name, self.findings)]
-                progress.expect(-len(spared))
-                aside = [name for name in aside if name not in spared]
                 found = [
                     pool.submit(other.run, [name], plan=self._plan_for(name)) for name in aside
                 ]
@@ -256,9 +252,6 @@ class _Trial:
     ) -> None:
         for name in names:
             plan = self._plan_for(name)
-            if is_spared(name, self.findings):
-                progress.step(f"{self.name}: {name}")
-                continue
             progress.begin(f"{self.name}: {name}", plan.timeout)
             self._take(process.run([name], plan=plan, fail_fast=fail_fast))
             progress.step(f"{self.name}: {name}")

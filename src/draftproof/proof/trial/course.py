@@ -13,7 +13,7 @@ from draftproof.proof.checks import ORACLE, is_proven
 from draftproof.proof.trial.plan import Plan, after_proof, after_replay
 from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
 
-__all__ = ["is_refuted", "is_spared", "plan_for", "side_by_side", "split"]
+__all__ = ["is_refuted", "plan_for", "side_by_side", "split"]
 
 LAWS = ("no-drafts", "equal-laws", "joint")
 """Checks of the law of single rows, which replay has told already where it could."""
@@ -37,11 +37,6 @@ def plan_for(check: str, plan: Plan, findings: Sequence[Finding]) -> Plan:
     if check in LAWS and (is_refuted(findings) or _is_replayed(findings)):
         return after_replay(plan)
     return plan
-
-
-def is_spared(check: str, findings: Sequence[Finding]) -> bool:
-    """Whether a check would sample what the oracle has told: rows alone, and in pairs."""
-    return check == "few-rows" and is_proven(findings)
 
 
 def split(checks: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -19,7 +19,7 @@ from draftproof.proof.checks import CHECKS, checks_for
 from draftproof.proof.mutants import EQUIVALENTS, MUTANTS, get
 from draftproof.proof.subjects.contracts import Contract
 from draftproof.proof.subjects.subject import Subject, load
-from draftproof.proof.trial.course import is_spared, plan_for
+from draftproof.proof.trial.course import plan_for
 from draftproof.proof.trial.examination import examine
 from draftproof.proof.trial.plan import Plan, make_plan
 from draftproof.proof.trial.process import run_checks
@@ -209,8 +209,6 @@ def killers_here(subject: Subject, plan: Plan, first: Sequence[str] = ()) -> tup
     findings: list[Finding] = []
     for name in dict.fromkeys([*first, *checks_for(Contract.RAGGED)]):
         if name == "scorecard":
-            continue
-        if is_spared(name, findings):
             continue
         for finding in examine(name, CHECKS[name], subject, plan_for(name, plan, findings)):
             if finding.outcome in FATAL:
