@@ -12,7 +12,7 @@ from draftproof.proof.exact.exact_law import (
     RULES,
     oracle_law,
     oracle_pair_law,
-    oracle_two_call_law,
+    oracle_calls_law,
     rounding_error,
     rule_law,
 )
@@ -201,10 +201,10 @@ def test_noise_kept_between_calls_is_seen_in_two_calls():
             return correct(draft, q, p, num_draft, Handing(self.kept))
 
     target = L4.target_law(4)
-    assert oracle_two_call_law(as_subject(correct), L4, 1).law == target
+    assert oracle_calls_law(as_subject(correct), L4, 1).law == target
     assert oracle_law(as_subject(Keeping()), L4, 1).law == L4.target_law(2)
-    assert oracle_two_call_law(as_subject(Keeping()), L4, 1).law.total_variation(target) > 0.05
-    assert oracle_two_call_law(as_subject(correct), L4, (1, 0)).law == L4.target_law(3)
+    assert oracle_calls_law(as_subject(Keeping()), L4, 1).law.total_variation(target) > 0.05
+    assert oracle_calls_law(as_subject(correct), L4, (1, 0)).law == L4.target_law(3)
 
 
 def test_exceptions_on_intervals_mean_nothing_but_broken_outputs_do():

@@ -30,7 +30,7 @@ __all__ = [
     "expected_accepted",
     "oracle_law",
     "oracle_pair_law",
-    "oracle_two_call_law",
+    "oracle_calls_law",
     "rounding_error",
     "rule_law",
     "sampled_rows",
@@ -155,25 +155,25 @@ def oracle_pair_law(
     return enumerate_rounded(program, worlds, [g + 1 for g in num_draft], max_paths)
 
 
-def oracle_two_call_law(
+def oracle_calls_law(
     subject: Subject,
     world: World,
-    num_draft: int | tuple[int, int],
+    num_draft: int | tuple[int, ...],
     max_draft: int | None = None,
     max_paths: int = MAX_PATHS,
 ) -> Enumeration:
-    """Enumerate two rounds of one text: the second call goes on where the first one ended.
+    """Enumerate rounds of one text: each call goes on where the one before ended.
 
-    Both get the same generator. A subject that reuses uniforms of its first call is right in each
-    call and wrong in the law of both.
+    All get the same generator. A subject that reuses uniforms of an earlier call is right in each
+    call and wrong in the law of all.
 
     Args:
         subject, world, max_paths: see `oracle_law`.
-        num_draft: g of both rounds, or of either.
-        max_draft: K of both calls, the longer g if left out.
+        num_draft: g of each round; a single number stands for two rounds of it.
+        max_draft: K of all calls, the longest g if left out.
 
     Returns:
-        The law of as many tokens as two rounds can emit.
+        The law of as many tokens as the rounds can emit.
     """
     rounds = (num_draft, num_draft) if isinstance(num_draft, int) else num_draft
     K = max(rounds) if max_draft is None else max_draft
@@ -187,7 +187,7 @@ def oracle_two_call_law(
             text += _call(subject, rng, [(world, text, drafts)], K)[0]
         return (text,)
 
-    return enumerate_rounded(program, (world,), (sum(rounds) + 2,), max_paths)
+    return enumerate_rounded(program, (world,), (sum(rounds) + len(rounds),), max_paths)
 
 
 def rounding_error(world: World, length: int) -> float:
