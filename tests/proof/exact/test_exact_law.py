@@ -10,9 +10,9 @@ from draftproof.proof import WORLDS, exact_law, expected_accepted
 from draftproof.proof.exact.exact_law import (
     BOUNDARY,
     RULES,
+    oracle_calls_law,
     oracle_law,
     oracle_pair_law,
-    oracle_calls_law,
     rounding_error,
     rule_law,
 )

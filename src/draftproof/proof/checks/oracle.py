@@ -7,9 +7,9 @@ from functools import partial, reduce
 
 from draftproof.proof.exact.exact_law import (
     Enumeration,
+    oracle_calls_law,
     oracle_law,
     oracle_pair_law,
-    oracle_calls_law,
 )
 from draftproof.proof.exact.generator import NotDrivable
 from draftproof.proof.subjects.subject import Subject
