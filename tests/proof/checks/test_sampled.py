@@ -37,6 +37,13 @@ class FromP(Verifier):
         return call.p[rows, at]
 
 
+class StaleBonus(Verifier):
+    """Draws the token behind the last draft from that draft's row."""
+
+    def bonus_law(self, call, rows, at):
+        return call.p[rows, np.maximum(at - 1, 0)]
+
+
 class OneNoise(Verifier):
     """Each row's law is right."""
 
@@ -124,7 +131,7 @@ def test_a_right_verifier_passes(check, call):
 def test_a_finding_has_all_that_a_verdict_needs():
     finding, _ = CHECKS["joint"](subject(FromP()), PLAN)
     assert finding.outcome is Outcome.LOSSY
-    assert (finding.world, finding.num_draft, finding.max_draft) == ("L4", 3, 3)
+    assert (finding.world, finding.num_draft, finding.max_draft) == ("L4", 2, 2)
     assert finding.total_variation is not None
     assert finding.error is not None
     assert finding.total_variation > 0.1
@@ -149,6 +156,7 @@ def test_a_plainly_wrong_rule_is_stopped_early():
     ("check", "call"),
     [
         ("joint", FromP()),
+        ("joint", StaleBonus()),
         ("ragged", FromP()),
         ("ragged", ReadsPads()),
         ("ragged", NeighboursQ()),
