@@ -90,13 +90,19 @@ def _reap(spare: int = 0) -> bool:
 
 def _beyond(subject: int) -> list[int]:
     """The subject's eldest processes, as many as are too many; itself is none of them."""
+    found = _begun(subject)
+    eldest = sorted(found, key=_age) if len(found) > MOST_PROCESSES else []
+    return eldest[: len(found) - MOST_PROCESSES]
+
+
+def _begun(subject: int) -> list[int]:
+    """The subject's living processes without itself, those handed to the guardian included."""
     parents = dict(_processes())
     found = [child for child in _children(os.getpid(), parents) if child != subject]
     found += _children(subject, parents)
     for process in found:
         found += _children(process, parents)
-    eldest = sorted(found, key=_age) if len(found) > MOST_PROCESSES else []
-    return eldest[: len(found) - MOST_PROCESSES]
+    return found
 
 
 def _children(process: int, parents: dict[int, int]) -> list[int]:
