@@ -300,6 +300,15 @@ def test_own_backends_are_named():
         load("own:cuda")
 
 
+def test_own_rules_are_named():
+    subject = load("own:numpy:block")
+    assert (subject.name, subject.spec) == ("draftproof.verify, numpy, block", "own:numpy:block")
+    assert subject.call.keywords == {"backend": "numpy", "rule": "block"}
+    for rule in ("gumbel", "greedy-block", "blok"):
+        with pytest.raises(SubjectNotFound, match="own:numpy: and one of token, exact-match, bloc"):
+            load(f"own:numpy:{rule}")
+
+
 def test_mutants_are_named():
     subject = load("mutant:accept always")
     assert subject.spec == "mutant:accept always"

@@ -149,8 +149,9 @@ def load(spec: str, contract: Contract | str | None = None) -> Subject:
 
     Args:
         spec: ``module:attr`` or ``path/to/file.py:attr`` (see `draftproof.proof.subjects.loading`);
-            ``own:BACKEND``, our own `draftproof.verify` on that backend; ``mutant:NAME``, one of
-            the wrong verifiers; ``tree:RULE`` and ``tree-mutant:NAME``, those of trees.
+            ``own:BACKEND`` or ``own:BACKEND:RULE``, our own `draftproof.verify` on that backend;
+            ``mutant:NAME``, one of the wrong verifiers; ``tree:RULE`` and ``tree-mutant:NAME``,
+            those of trees.
         contract: its contract; guessed from its signature if left out.
 
     Raises:
@@ -165,17 +166,25 @@ def load(spec: str, contract: Contract | str | None = None) -> Subject:
 
         return gallery.load_own(name) if place == "tree" else gallery.load_tree_mutant(name)
     call = _own(spec, name) if place == "own" else find_callable(spec)
-    title = f"draftproof.verify, {name}" if place == "own" else spec
+    title = f"draftproof.verify, {name.replace(':', ', ')}" if place == "own" else spec
     return Subject(title, _contract(call, contract), call, spec)
 
 
-def _own(spec: str, backend: str) -> Callable[..., Any]:
+def _own(spec: str, name: str) -> Callable[..., Any]:
     from draftproof import available_backends, verify
+    from draftproof.rules import RULES
 
+    backend, _, rule = name.partition(":")
+    rules = [name for name, it in RULES.items() if it.noise != "keys" and not it.keeps_state]
     if backend not in available_backends():
         known = ", ".join(available_backends())
         raise SubjectNotFound(f"subject: found {spec!r}; wanted own: and one of {known}.")
-    return functools.partial(verify, backend=backend)
+    if rule and rule not in rules:
+        raise SubjectNotFound(
+            f"subject: found {spec!r}; wanted own:{backend}: and one of {', '.join(rules)}, which "
+            "need no more than a generator."
+        )
+    return functools.partial(verify, backend=backend, rule=rule or "token")
 
 
 def _mutant(spec: str, name: str) -> Subject:
