@@ -57,7 +57,7 @@ class Filters(enum.IntEnum):
     """top-k, typical, top-p, min-p, all at temperature 1, then temperature"""
 
 
-class Ties(enum.Enum):
+class Ties(enum.StrEnum):
     """Which of the tokens that tie at a filter's edge are kept.
 
     Tokens tie if their edited logits are equal (typical: if their surprises lie as far from the
