@@ -9,10 +9,10 @@ NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/draftproof/kernels/csrc s
 export DRAFTPROOF_REQUIRE_NATIVE ?= $(if $(shell command -v $(CXX)),1,0)
 BUILD_TOOLS := $(foreach tool,cmake ninja,$(if $(shell command -v $(tool)),,$(tool)))
 
-.PHONY: help proof test lint bench audit evidence clean
+.PHONY: help proof test lint bench audit evidence evidence-long clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 proof: $(INSTALLED)  ## prove that the verifier is lossless
 	@mkdir -p build
@@ -37,9 +37,12 @@ evidence: $(INSTALLED)  ## the slow lane: long tests, sanitizers, a cross compil
 	tests/sanitizers.sh
 	tests/cross_compile.sh
 
+evidence-long: $(INSTALLED)  ## 10^9 texts of the native verifier, in shards that a second run keeps
+	$(BIN)/python -m evidence
+
 clean:  ## remove all that the other targets made
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests bench audit -name __pycache__ -prune -exec rm -rf {} +
+	find src tests bench audit evidence -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("draftproof needs Python 3.11 or newer, and $(PYTHON) is %d.%d: make PYTHON=/path/to/python3.11" % v[:2])'

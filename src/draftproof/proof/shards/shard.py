@@ -60,7 +60,7 @@ def identify(
     if spec is None:
         from draftproof import available_backends
 
-        spec = f"own:{available_backends()[-1]}"
+        spec = f"own:{available_backends()[0]}"
     subject = load(spec, contract)
     require_source(subject, plan)
     if shards < 1:
