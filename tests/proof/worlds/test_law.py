@@ -30,10 +30,8 @@ def test_total_variation_counts_missing_mass():
     assert law.differences({(2,): HALF}) == {(0,): HALF, (1,): HALF, (2,): -HALF}
 
 
-def test_marginals_and_products():
+def test_products():
     law = Law({(0, 1): HALF, (1, 1): HALF}, 2, error=0.25)
-    assert law.marginal(1) == {(1,): 1}
-    assert law.marginal(0).error == 0.25
     assert law.product(law)[0, 1, 1, 1] == Fraction(1, 4)
     assert (law.product(law).length, law.product(law).error) == (4, 0.5)
     assert (law.with_error(0.1).error, law.error) == (0.1, 0.25)

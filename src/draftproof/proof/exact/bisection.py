@@ -32,9 +32,7 @@ __all__ = [
     "ASSUMPTION",
     "ONE",
     "Steps",
-    "Thresholds",
     "bisected_law",
-    "find_thresholds",
     "impossible_measure",
 ]
 
@@ -57,8 +55,6 @@ MOST_BRACKETS = 20_000
 
 Steps = set[int]
 """Thresholds that were found before, in whatever uniform: the first places to look at."""
-Thresholds = list[list[list[int]]]
-"""By chain of drafts and by uniform: the first step of each new outcome, in order."""
 
 
 class _Columns:
@@ -135,15 +131,6 @@ class _Brackets(_Columns):
     code_high: Ints
 
 
-def find_thresholds(replay: Replay) -> Thresholds:
-    """Find all thresholds, in steps of 2^-53.
-
-    Raises:
-        NotDrivable: there is no end to it: decisions depend on several uniforms at once.
-    """
-    return _thresholds(_find_cells(replay, set()), replay)
-
-
 def bisected_law(replay: Replay, known: Steps | None = None) -> Enumeration:
     """Return the law of g + 1 tokens, completed from the target.
 
@@ -174,7 +161,7 @@ def bisected_law(replay: Replay, known: Steps | None = None) -> Enumeration:
     length = replay.num_draft + 1
     law = complete(masses.items(), replay.world, length)
     if law != replay.world.target_law(length):
-        steps = max(sum(map(len, columns)) for columns in _thresholds(cells, replay))
+        steps = _most_thresholds(cells)
         law = law.with_error(rounding_error(replay.world, length) + steps / ONE)
     emitted = sum((len(text) * mass for text, mass in masses.items()), Fraction(0))
     return Enumeration(law, emitted, replay.calls, boundary)
@@ -321,9 +308,9 @@ def _places(brackets: _Brackets) -> Iterator[tuple[int, int, int]]:
     )
 
 
-def _thresholds(cells: _Cells, replay: Replay) -> Thresholds:
-    edges = [[{0} for _ in range(replay.columns)] for _ in replay.drafts]
+def _most_thresholds(cells: _Cells) -> int:
+    """The thresholds of a chain of drafts, in all its uniforms: the largest number of them."""
+    edges: dict[int, set[tuple[int, int]]] = {}
     for chain, low in zip(cells.chain.tolist(), cells.low.tolist(), strict=True):
-        for column, step in enumerate(low):
-            edges[chain][column].add(step)
-    return [[sorted(column - {0}) for column in columns] for columns in edges]
+        edges.setdefault(chain, set()).update((i, step) for i, step in enumerate(low) if step)
+    return max(map(len, edges.values()))

@@ -155,11 +155,6 @@ class Replay:
             if not self._repeats(*lanes):
                 raise NotDrivable("The subject gives different results for equal uniforms.")
 
-    @property
-    def one_by_one(self) -> bool:
-        """Whether each lane costs a call of its own."""
-        return self._requests is None
-
     def emit(self, which: Ints, uniforms: Floats) -> Ints:
         """Run lanes.
 

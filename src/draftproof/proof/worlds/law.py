@@ -79,14 +79,6 @@ class Law(Mapping[Text, Fraction]):
         """This law minus the other, for every text that either of them holds, in order."""
         return {text: self[text] - other.get(text, Fraction(0)) for text in self._texts(other)}
 
-    def marginal(self, position: int) -> Law:
-        """The law of the single token at a position."""
-        masses: dict[Text, Fraction] = {}
-        for text, weight in self.items():
-            token = text[position : position + 1]
-            masses[token] = masses.get(token, Fraction(0)) + weight
-        return Law(masses, 1, self.error)
-
     def product(self, other: Law) -> Law:
         """The law of this law's text followed by an independent text of the other law."""
         masses = {a + b: x * y for a, x in self.items() for b, y in other.items()}

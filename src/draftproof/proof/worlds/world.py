@@ -83,12 +83,6 @@ class World:
         """V, the number of tokens."""
         return len(self.target)
 
-    @cached_property
-    def is_dyadic(self) -> bool:
-        """Whether float64 holds every probability exactly."""
-        entries = [x for rows in (self.target, self.draft) for row in rows for x in row]
-        return all(Fraction(float(x)) == x for x in entries)
-
     @property
     def tables(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """The rows of the target and of the drafter, [V, V] each, rounded to float64."""
