@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from draftproof.proof.decoders.models import LargeWorld, Models
+from draftproof.proof.decoders.models import Models
 from draftproof.proof.decoders.recital import fill, prompt_for, recital
 from draftproof.proof.subjects.subject import as_subject
 from draftproof.proof.worlds.catalogue import WORLDS
@@ -57,11 +57,3 @@ def test_models_hand_out_rows_that_may_be_written_to():
     assert models.draft_row(()).tolist() == decoders.DRAFT[0].tolist()
     with pytest.raises(ValueError, match=r"last token is -1; wanted one in 0\.\.3"):
         models.draft_row([0, -1])
-
-
-def test_a_large_world_is_a_law_whose_rows_depend_on_the_text():
-    world = LargeWorld.random(1_000)
-    p, q = world.tables
-    np.testing.assert_allclose([p.sum(axis=1), q.sum(axis=1)], 1)
-    assert (p == 0).any()
-    assert world.row((5, 9)) == 1 != world.row((5, 8))

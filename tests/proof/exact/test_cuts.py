@@ -156,15 +156,15 @@ def test_narrow_numbers_are_measured(call, law):
 
 def test_a_float32_sum_costs_1e_4_at_32k_and_1e_3_at_262k():
     for name, expected in (("flat-32768", 1e-4), ("flat-262144", 1e-3)):
-        distance = true_distance(NarrowSum(), WIDE_WORLDS[name].rows[0][0])
+        distance = true_distance(NarrowSum(), WIDE_WORLDS[name].tables[0][0])
         assert expected < distance < 2 * expected
-    cuts = cuts_of(NarrowSum(), WIDE_WORLDS["flat-32768"].rows[0][0], sample=12)
-    truth = true_distance(NarrowSum(), WIDE_WORLDS["flat-32768"].rows[0][0])
+    cuts = cuts_of(NarrowSum(), WIDE_WORLDS["flat-32768"].tables[0][0], sample=12)
+    truth = true_distance(NarrowSum(), WIDE_WORLDS["flat-32768"].tables[0][0])
     assert cuts.total_variation == pytest.approx(truth, abs=4 * cuts.error)
 
 
 def test_our_native_verifier_is_exact_on_float32_rows_of_262144_tokens():
-    row = WIDE_WORLDS["flat-262144"].rows[0][0].astype(np.float32)
+    row = WIDE_WORLDS["flat-262144"].tables[0][0].astype(np.float32)
     cuts = cuts_of(load("own:native", Contract.RAGGED), row, sample=4)
     assert cuts.is_exact
     assert cuts.total_variation + cuts.error < 1e-6

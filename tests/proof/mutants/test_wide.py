@@ -110,6 +110,6 @@ def test_a_floor_of_the_residual_grows_with_the_vocabulary():
 def test_distances_are_taken_in_wide_worlds():
     assert all(mutant.world in WIDE_WORLDS for mutant in WIDE)
     sixteen = get("token ids in 16 bits")
-    p = WIDE_WORLDS[sixteen.world].rows[0][0]
+    p = WIDE_WORLDS[sixteen.world].tables[0][0]
     assert float(sixteen.total_variation or 0) == pytest.approx(p[65_536:].sum(), abs=1e-12)
     assert 1e-3 < float(get("long rows summed in float32").total_variation or 0) < 2e-3

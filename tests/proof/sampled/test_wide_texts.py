@@ -8,7 +8,7 @@ from draftproof.proof.worlds.wide import WideWorld
 V = 12
 ROWS = np.random.default_rng(0).dirichlet(np.ones(V), (2, 3))
 WORLD = WideWorld("small", V, 3, "for tests", lambda: (ROWS[0], ROWS[1]))
-P, Q = WORLD.rows
+P, Q = WORLD.tables
 
 
 def nothing_accepted(draft, q, p, num_draft, rng):

@@ -17,7 +17,7 @@ def make_world():
 
 
 WORLD = make_world()
-P, Q = WORLD.rows
+P, Q = WORLD.tables
 
 
 def sample(laws, n, seed, length=2):

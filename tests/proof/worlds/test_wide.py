@@ -5,14 +5,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from draftproof.proof.worlds.wide import WIDE_WORLDS, cumulative
+from draftproof.proof.worlds.wide import WIDE_WORLDS, cumulative, noisy_world
 
 by_world = pytest.mark.parametrize("world", WIDE_WORLDS.values(), ids=list(WIDE_WORLDS))
 
 
 @by_world
 def test_rows_are_laws_that_nobody_can_edit(world):
-    for law in world.rows:
+    for law in world.tables:
         assert law.shape == (world.contexts, world.vocabulary)
         assert law.dtype == np.float64
         assert (law >= 0).all()
@@ -25,10 +25,19 @@ def test_rows_are_laws_that_nobody_can_edit(world):
 
 @by_world
 def test_drafts_are_neither_useless_nor_perfect(world):
-    p, q = world.rows
+    p, q = world.tables
     alpha = np.minimum(p, q).sum(axis=1)
     assert (alpha > 0.2).all()
     assert (alpha < 0.999).all()
+
+
+def test_the_last_token_says_which_row_governs_the_next_one():
+    world = noisy_world(1_000)
+    p, _ = world.tables
+    assert (p == 0).any()
+    assert world.row((5, 9)) == 1 != world.row((5, 8))
+    assert world.row(()) == world.start
+    assert world.context_after(np.array([9, 8])).tolist() == [1, 0]
 
 
 def test_cumulative_sums_are_those_of_fractions():
@@ -41,7 +50,7 @@ def test_cumulative_sums_are_those_of_fractions():
 
 @by_world
 def test_nothing_lies_behind_the_last_possible_token(world):
-    p, _ = world.rows
+    p, _ = world.tables
     last = world.vocabulary - 1 - (p[:, ::-1] > 0).argmax(axis=1)
     for edges, law, at in zip(world.edges[0], p, last, strict=True):
         assert edges[at] == edges[-1] == 1
@@ -51,7 +60,7 @@ def test_nothing_lies_behind_the_last_possible_token(world):
 
 def test_the_recorded_rows_are_a_language_models():
     world = WIDE_WORLDS["real-49152"]
-    p, _ = world.rows
+    p, _ = world.tables
     assert 0.9 < p.max() < 1
     assert p.max(axis=1).min() < 0.1
     entropy = -np.sum(p * np.log(p, where=p > 0, out=np.zeros_like(p)), axis=1)
@@ -62,6 +71,6 @@ def test_the_recorded_rows_are_a_language_models():
 def test_an_import_makes_no_row():
     program = (
         "from draftproof.proof.worlds.wide import WIDE_WORLDS\n"
-        "assert not any({'rows', 'edges'} & set(vars(w)) for w in WIDE_WORLDS.values())"
+        "assert not any({'tables', 'edges'} & set(vars(w)) for w in WIDE_WORLDS.values())"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

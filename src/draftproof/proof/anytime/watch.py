@@ -13,7 +13,6 @@ from draftproof.proof.anytime.account import Account, Tokens
 from draftproof.proof.anytime.cells import Cells, Transforms
 from draftproof.proof.anytime.paired import Paired
 from draftproof.proof.anytime.tilts import DRAFT_WITNESSES, WITNESSES, Tilts
-from draftproof.proof.decoders.models import LargeWorld
 from draftproof.proof.decoders.sources import law_of, plain_of, prompts_of
 from draftproof.proof.decoders.stream import TEXT, by_law, from_experiment, from_world
 from draftproof.proof.sampled.sampling import Experiment, streams
@@ -22,6 +21,7 @@ from draftproof.proof.subjects.subject import Subject
 from draftproof.proof.trial.plan import Plan
 from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
 from draftproof.proof.worlds.catalogue import WORLDS
+from draftproof.proof.worlds.wide import noisy_world
 
 __all__ = ["Watch", "tokens_for"]
 
@@ -145,7 +145,7 @@ def _streams(subject: Subject, plan: Plan) -> Iterator[tuple[str, Iterator[Token
         yield plan.law, by_law(subject, law, prompts_of(plan), plan.seed, plan.eos)
     elif subject.contract.is_decoder:
         yield "L4", from_world(subject, WORLDS["L4"], plan.seed)
-        large = LargeWorld.random(LARGE)
+        large = noisy_world(LARGE)
         yield large.name, from_world(subject, large, plan.seed)
     else:
         for name in ("L4", "L357"):

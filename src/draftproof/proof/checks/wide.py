@@ -62,7 +62,7 @@ def check_cuts(subject: Subject, plan: Plan) -> Iterator[Finding]:
     for name, dtype, sample in CUTS[plan.profile]:
         world = WIDE_WORLDS[name]
         try:
-            draw = Draw(subject, world.rows[0][0].astype(dtype))
+            draw = Draw(subject, world.tables[0][0].astype(dtype))
             cuts = find_cuts(draw, sample, np.random.default_rng([plan.seed, len(draw.law)]))
         except NotDrivable as refusal:
             yield Finding("cuts", Outcome.NOT_DRIVABLE, Grade.EXACT, str(refusal), world.name)
@@ -124,7 +124,7 @@ def _heard(texts: WideTexts, wanted: int, size: float, plan: Plan, deadline: flo
         outcome = Outcome.LOSSY
         made += "; ".join(map(str, believed))
         made += f"; false alarm at most {believed[0].p_value:.2g}, allowed {allowed:.2g}"
-        impossible = world.rows[0][texts.contexts, texts.tokens] == 0
+        impossible = world.tables[0][texts.contexts, texts.tokens] == 0
         if impossible.any():
             row = tuple(np.argwhere(impossible)[0])
             details["cells"] = (Cell((int(texts.tokens[row]),), 0.0, float(impossible.mean())),)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from draftproof.proof.worlds.world import World
 
-__all__ = ["LargeWorld", "Models", "Scenery"]
+__all__ = ["Models", "Scenery"]
 
 Array = npt.NDArray[np.float64]
 
@@ -37,46 +36,6 @@ class Scenery(Protocol):
 
     def row(self, context: Sequence[int]) -> int:
         """Which row governs the token after this text."""
-
-
-@dataclass(frozen=True, eq=False)
-class LargeWorld:
-    """A world of a large vocabulary: S rows, of which the last token modulo S is one.
-
-    Attributes:
-        target, draft: [S, V], rows that sum to 1.
-        name: what reports call it.
-        start: the token that its prompts end with.
-    """
-
-    target: Array
-    draft: Array
-    name: str
-    start: int = 0
-
-    @classmethod
-    def random(cls, vocabulary: int, states: int = 8, seed: int = 0) -> LargeWorld:
-        """Peaked rows, and drafts that differ by noise in the logits; a tenth of p is zero."""
-        rng = np.random.default_rng([seed, vocabulary])
-        logits = 2 * rng.normal(size=(states, vocabulary))
-        target = np.where(rng.random(logits.shape) < 0.1, 0.0, np.exp(logits))
-        draft = np.exp(logits + 1.5 * rng.normal(size=logits.shape))
-        target, draft = (rows / rows.sum(axis=1, keepdims=True) for rows in (target, draft))
-        return cls(target, draft, f"V = {vocabulary:,}")
-
-    @property
-    def vocabulary(self) -> int:
-        """V, the number of tokens."""
-        return int(self.target.shape[1])
-
-    @property
-    def tables(self) -> tuple[Array, Array]:
-        """The rows of the target and of the drafter."""
-        return self.target, self.draft
-
-    def row(self, context: Sequence[int]) -> int:
-        """The last token modulo S."""
-        return int(context[-1] if len(context) else self.start) % len(self.target)
 
 
 class Models:

@@ -195,7 +195,7 @@ class SixteenBitIds(WideDraw):
 
 def wide_distance(mutant: Mutant) -> Fraction:
     """The total variation of a wide mutant's first token, in the first context of its world."""
-    p, q = (rows[0] for rows in WIDE_WORLDS[mutant.world].rows)
+    p, q = (rows[0] for rows in WIDE_WORLDS[mutant.world].tables)
     wide = mutant.build()
     assert isinstance(wide, Wide)
     return Fraction(float(np.abs(wide.first_token(p, q) - p).sum() / 2))

@@ -51,7 +51,7 @@ class WideTexts:
         self._draft_rng, self._subject_rng = streams(self.seed, label)
         self._draft_edges = self.world.edges[1]
         if self.sampled_law is not None and self.num_draft:
-            laws = [np.array(self.sampled_law(row.tolist()), float) for row in self.world.rows[1]]
+            laws = [np.array(self.sampled_law(row.tolist()), float) for row in self.world.tables[1]]
             self._draft_edges = cumulative(np.stack(laws))
 
     def extend(self, texts: int, deadline: float = np.inf) -> bool:
@@ -68,7 +68,7 @@ class WideTexts:
     def _make(self, B: int) -> tuple[Ints, Ints]:
         """One call of B rows."""
         world, g = self.world, self.num_draft
-        (p, q), target_edges = world.rows, world.edges[0]
+        (p, q), target_edges = world.tables, world.edges[0]
         start = (len(self.tokens) + np.arange(B)) % world.contexts
         drafts = self._draw(self._draft_edges, start)[:, None][:, :g]
         states = np.column_stack([start, world.context_after(drafts)])

@@ -79,7 +79,7 @@ def battery(
     Returns:
         In a fixed order; an impossible token ends it, for it needs no other witness.
     """
-    p, _ = world.rows
+    p, _ = world.tables
     impossible = p[contexts, tokens] == 0
     if impossible.any():
         rate = float(impossible.mean())
@@ -111,8 +111,8 @@ def holm(statements: list[Statement], size: float) -> list[Statement]:
 
 
 def _values(world: WideWorld, context: Ints, token: Ints) -> Iterator[tuple[str, Array]]:
-    p, q = (law[context, token] for law in world.rows)
-    yield "argmax rate", world.rows[0].argmax(axis=1)[context] == token
+    p, q = (law[context, token] for law in world.tables)
+    yield "argmax rate", world.tables[0].argmax(axis=1)[context] == token
     yield "rate of q > p", q > p
     yield "surprisal", -np.log(p)
     yield "log q/p", _log_ratio(p, q)
@@ -161,7 +161,7 @@ def _transform(
 ) -> Statement:
     n, positions = tokens.shape
     above = world.edges[0][contexts, tokens]
-    uniform = above - rng.random(tokens.shape) * world.rows[0][contexts, tokens]
+    uniform = above - rng.random(tokens.shape) * world.tables[0][contexts, tokens]
     bits = int(np.log2(np.clip(n // TEXTS_PER_CELL, 1, MOST_CELLS))) // positions
     digits = np.clip((uniform * 2**bits).astype(np.int64), 0, 2**bits - 1)
     cells = 2 ** (bits * positions)
@@ -172,7 +172,7 @@ def _transform(
 
 @cache
 def _rates(world: WideWorld) -> dict[str, Floats]:
-    p, q = world.rows
+    p, q = world.tables
     return {"argmax rate": p.max(axis=1), "rate of q > p": (p * (q > p)).sum(axis=1)}
 
 
@@ -180,7 +180,7 @@ def _rates(world: WideWorld) -> dict[str, Floats]:
 def _moments(world: WideWorld, name: str) -> tuple[Floats, Floats, Any]:
     """Means and standard deviations by context, and t -> log E exp(t (w - E w)) of each."""
     means, deviations, laws = [], [], []
-    for p, q in zip(*world.rows, strict=True):
+    for p, q in zip(*world.tables, strict=True):
         law, q = p[p > 0], q[p > 0]
         values = -np.log(law) if name == "surprisal" else _log_ratio(law, q)
         means.append(law @ values)

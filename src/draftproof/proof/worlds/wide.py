@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["WIDE_WORLDS", "WideWorld", "cumulative"]
+__all__ = ["WIDE_WORLDS", "WideWorld", "cumulative", "noisy_world"]
 
 Floats = npt.NDArray[np.float64]
 Weights = npt.NDArray[Any]
@@ -30,6 +30,7 @@ class WideWorld:
         contexts: S.
         why: one line on what it shows.
         build: makes the weights, target and draft, each [S, V], that rows are proportional to.
+        start: the token that a decoder's prompts end with.
     """
 
     name: str
@@ -37,9 +38,10 @@ class WideWorld:
     contexts: int
     why: str
     build: Callable[[], tuple[Weights, Weights]]
+    start: int = 0
 
     @cached_property
-    def rows(self) -> tuple[Floats, Floats]:
+    def tables(self) -> tuple[Floats, Floats]:
         """The laws (p, q), each [S, V] and read-only: the weights normalised in float64."""
         p, q = (weights.astype(np.float64) for weights in self.build())
         for law in (p, q):
@@ -50,12 +52,16 @@ class WideWorld:
     @cached_property
     def edges(self) -> tuple[Floats, Floats]:
         """The cumulative laws of p and q; see `cumulative`."""
-        p, q = self.rows
+        p, q = self.tables
         return cumulative(p), cumulative(q)
 
     def context_after(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Which context governs the token after these ones."""
         return tokens % self.contexts
+
+    def row(self, context: Sequence[int]) -> int:
+        """Which context governs the token after a text."""
+        return int(context[-1] if len(context) else self.start) % self.contexts
 
 
 def cumulative(law: Weights) -> Floats:
@@ -109,6 +115,20 @@ def _padded(V: int, written: int, seed: int) -> tuple[Weights, Weights]:
     p, q = _flat(V, seed)
     p[:, written:] = q[:, written:] = 0
     return p, q
+
+
+def _noisy(V: int) -> tuple[Weights, Weights]:
+    """Peaked laws, and drafts that differ by noise in the logits; a tenth of p is zero."""
+    rng = np.random.default_rng([0, V])
+    logits = 2 * rng.normal(size=(8, V))
+    p = np.where(rng.random(logits.shape) < 0.1, 0.0, np.exp(logits))
+    return p, np.exp(logits + 1.5 * rng.normal(size=logits.shape))
+
+
+def noisy_world(V: int) -> WideWorld:
+    """Return a world in which decoders write long texts."""
+    why = "peaked, with noise in the drafter's logits; a tenth of all tokens impossible"
+    return WideWorld(f"V = {V:,}", V, 8, why, lambda: _noisy(V))
 
 
 def _recorded() -> tuple[Weights, Weights]:
