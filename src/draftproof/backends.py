@@ -14,6 +14,7 @@ __all__ = [
     "BACKENDS",
     "available_backends",
     "load_backend",
+    "load_logits_backend",
     "load_tree_backend",
     "native_import_error",
 ]
@@ -50,6 +51,15 @@ def load_backend(name: str, rule: str = "token") -> tuple[str, ModuleType]:
     no kernel for the rule, raises `BackendUnavailableError`.
     """
     return _load(name, rule, RULES[rule].kernels)
+
+
+@functools.cache
+def load_logits_backend(name: str, rule: str) -> tuple[str, ModuleType]:
+    """Return the same for laws that are made of logits."""
+    kernels = {backend: at for backend, at in RULES[rule].kernels.items() if backend != "native"}
+    if rule == "token":
+        kernels["numpy"] = "draftproof.kernels.logits_numpy"
+    return _load(name, rule, kernels)
 
 
 @functools.cache

@@ -14,6 +14,9 @@ from draftproof.types import IntArray, SparseProbs
 
 __all__ = ["Batch", "packed_batch", "padded_batch", "rows_batch"]
 
+_NAMES = ("draft_probs", "target_probs")
+"""What the caller calls the two laws."""
+
 
 class Batch(NamedTuple):
     """A batch whose shapes and dtypes fit together; its numbers are not judged yet.
@@ -36,6 +39,7 @@ class Batch(NamedTuple):
         target_argument: what the caller calls ``target_probs``.
         drafter_sparse_ids: lead + [W], ``sparse_ids`` as they were passed.
         state: what earlier rounds have left to rules that keep a state.
+        draft_argument: what the caller calls ``draft_probs``.
     """
 
     draft_token_ids: IntArray
@@ -51,6 +55,7 @@ class Batch(NamedTuple):
     target_argument: str = "target_probs"
     drafter_sparse_ids: IntArray | None = None
     state: GreedyBlockState | None = None
+    draft_argument: str = "draft_probs"
 
     @property
     def size(self) -> int:
@@ -95,12 +100,13 @@ def padded_batch(
     greedy: Any = None,
     draft_to_target: Any = None,
     allow_narrow_draft: bool = False,
+    names: tuple[str, str] = _NAMES,
 ) -> Batch:
     """Check the padded layout: drafts [B, K], draft law [B, K, V], target law [B, K+1, V]."""
     ids = as_integers("draft_token_ids", draft_token_ids, (), "B", "K")
     size, longest = ids.shape
     target = as_probabilities(
-        "target_probs",
+        names[1],
         target_probs,
         (size, longest + 1),
         "V",
@@ -121,6 +127,7 @@ def padded_batch(
         greedy,
         draft_to_target,
         allow_narrow_draft,
+        names,
     )
 
 
@@ -134,13 +141,14 @@ def packed_batch(
     greedy: Any = None,
     draft_to_target: Any = None,
     allow_narrow_draft: bool = False,
+    names: tuple[str, str] = _NAMES,
 ) -> Batch:
     """Check the packed layout: drafts [N], draft law [N, V], target law [N+B, V], offsets [B+1]."""
     ids = as_integers("draft_token_ids", draft_token_ids, (), "N")
     offsets = _offsets(cu_num_draft, cu_num_draft_tokens, len(ids))
     lengths = np.diff(offsets)
     target = as_probabilities(
-        "target_probs",
+        names[1],
         target_probs,
         (len(ids) + len(lengths),),
         "V",
@@ -156,6 +164,7 @@ def packed_batch(
         greedy,
         draft_to_target,
         allow_narrow_draft,
+        names,
     )
 
 
@@ -234,22 +243,23 @@ def _assemble(
     greedy: Any,
     draft_to_target: Any,
     allow_narrow_draft: bool,
+    names: tuple[str, str],
 ) -> Batch:
     """Check what both layouts share."""
     vocabulary = target.shape[-1]
-    _check_vocabulary("target_probs", target)
+    _check_vocabulary(names[1], target)
     id_map = None if draft_to_target is None else _id_map(draft_to_target, vocabulary)
     probs, sparse_ids, drafter_sparse_ids = None, None, None
     if isinstance(draft_probs, SparseProbs):
         drafter_sparse_ids = sparse_ids = as_integers(  # no id beyond int64 is padding
-            "draft_probs.ids", draft_probs.ids, ids.shape, "M", beyond=np.iinfo(np.int64).max
+            f"{names[0]}.ids", draft_probs.ids, ids.shape, "M", beyond=np.iinfo(np.int64).max
         )
-        probs = as_probabilities("draft_probs.probs", draft_probs.probs, sparse_ids.shape)
+        probs = as_probabilities(f"{names[0]}.probs", draft_probs.probs, sparse_ids.shape)
         if id_map is not None:
             sparse_ids = _translate(sparse_ids, id_map, unknown=vocabulary)
     elif draft_probs is not None:
-        probs = as_probabilities("draft_probs", draft_probs, ids.shape, "V")
-        _check_width(probs.shape[-1], vocabulary, id_map, allow_narrow_draft)
+        probs = as_probabilities(names[0], draft_probs, ids.shape, "V")
+        _check_width(names[0], probs.shape[-1], vocabulary, id_map, allow_narrow_draft)
     if greedy is not None:
         greedy = as_booleans("greedy", greedy, lengths.shape)
     target_ids = ids if id_map is None else _translate(ids, id_map, unknown=-1)
@@ -264,8 +274,10 @@ def _assemble(
         offsets,
         greedy,
         longest,
-        "target_probs",
+        names[1],
         drafter_sparse_ids,
+        None,
+        names[0],
     )
 
 
@@ -322,7 +334,7 @@ def _translate(ids: IntArray, id_map: IntArray, unknown: int) -> IntArray:
 
 
 def _check_width(
-    width: int, vocabulary: int, id_map: IntArray | None, allow_narrow_draft: bool
+    name: str, width: int, vocabulary: int, id_map: IntArray | None, allow_narrow_draft: bool
 ) -> None:
     wanted, fix = f"{vocabulary}, the target's vocabulary", ""
     if id_map is not None:
@@ -337,6 +349,4 @@ def _check_width(
             "allow_narrow_draft=True if the ids agree and absent ones have q = 0"
         )
     if fix:
-        raise ValueError(
-            complaint("draft_probs", "its last axis", found=width, wanted=wanted, fix=fix)
-        )
+        raise ValueError(complaint(name, "its last axis", found=width, wanted=wanted, fix=fix))

@@ -28,9 +28,18 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from draftproof.logprobs import Logprobs
     from draftproof.state import GreedyBlockState
 
-__all__ = ["FloatArray", "IntArray", "RowStatus", "SparseProbs", "Trace", "VerifyResult"]
+__all__ = [
+    "DraftLogits",
+    "FloatArray",
+    "IntArray",
+    "RowStatus",
+    "SparseProbs",
+    "Trace",
+    "VerifyResult",
+]
 
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.int64]
@@ -53,13 +62,13 @@ class RowStatus(enum.IntFlag):
     UNIFORM_OUT_OF_RANGE = 8
     """A uniform lies outside [0, 1)."""
     TARGET_NOT_FINITE = 16
-    """NaN or infinity among the target's numbers; for a greedy row, no entry above -inf."""
+    """NaN or infinity among the target's numbers; a greedy row or logits with none above -inf."""
     TARGET_NEGATIVE = 32
     """A negative target probability."""
     TARGET_MASS = 64
     """A target row whose sum is not 1 within `draftproof.validation.mass_tolerance`."""
     DRAFT_NOT_FINITE = 128
-    """NaN or infinity among the draft law's numbers."""
+    """NaN or infinity among the draft law's numbers; logits without an entry above -inf."""
     DRAFT_NEGATIVE = 256
     """A negative draft probability."""
     DRAFT_MASS = 512
@@ -87,6 +96,17 @@ class SparseProbs:
 
     ids: npt.NDArray[np.integer[Any]]
     probs: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class DraftLogits:
+    """The logits that drafts were sampled from, by `draftproof.sample` or the same law.
+
+    Attributes:
+        logits: floats [B, K, V] (packed: [N, V]); rows at or past ``num_draft[b]`` are never read.
+    """
+
+    logits: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +153,9 @@ class VerifyResult(_Emitted):
         backend: which implementation ran: ``"native"``, ``"numpy"`` or ``"reference"``.
         trace: a `Trace` if it was asked for, else None.
         state: what the next round has to be given, of a rule that keeps a state, else None.
+        logprobs: of the emitted tokens, a `Logprobs` if `verify_logits` was asked for them.
+        acceptance: float64 [B, K], sum_x min(p, q) at the positions that decided a row, else NaN,
+            if `verify_logits` was asked for it.
 
     >>> import numpy as np
     >>> from draftproof import verify
@@ -147,6 +170,8 @@ class VerifyResult(_Emitted):
     backend: str
     trace: Trace | None
     state: GreedyBlockState | None
+    logprobs: Logprobs | None
+    acceptance: FloatArray | None
 
     def __new__(
         cls,
@@ -157,6 +182,8 @@ class VerifyResult(_Emitted):
         backend: str,
         trace: Trace | None = None,
         state: GreedyBlockState | None = None,
+        logprobs: Logprobs | None = None,
+        acceptance: FloatArray | None = None,
     ) -> VerifyResult:
         """Bind the two tuple fields and the attributes beside them."""
         self = tuple.__new__(cls, (token_ids, num_emitted))
@@ -166,12 +193,14 @@ class VerifyResult(_Emitted):
             "backend": backend,
             "trace": trace,
             "state": state,
+            "logprobs": logprobs,
+            "acceptance": acceptance,
         }
         return self
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """Let copies and pickles keep the attributes."""
-        return (*self, self.num_draft, self.status, self.backend, self.trace, self.state)
+        return (*self, *vars(self).values())
 
     def _replace(self, **changes: Any) -> VerifyResult:
         """Return a copy with some fields or attributes changed."""

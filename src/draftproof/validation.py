@@ -109,9 +109,11 @@ def first_fault(
 ) -> Fault | None:
     """Return the first fault among the numbers that `validate` judges, or None."""
     fault = next(_faults(batch, rule, accept, final, row, validate), None)
-    if fault is not None and fault.argument == TARGET.argument:
-        return fault._replace(argument=batch.target_argument)
-    return fault
+    if fault is None:
+        return None
+    names = {TARGET.argument: batch.target_argument, DRAFT.argument: batch.draft_argument}
+    name, dot, part = fault.argument.partition(".")
+    return fault._replace(argument=names.get(name, name) + dot + part)
 
 
 def _faults(

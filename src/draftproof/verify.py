@@ -154,7 +154,7 @@ def verify(
                 accept, final = np.split(drawn, [batch.size * batch.max_draft])
                 accept = accept.reshape(batch.size, batch.max_draft)
                 row = int(np.argmax(status > RowStatus.ZERO_RESIDUAL))
-                raise _bad_row(batch, rule, accept, final, row, int(status[row]), validate)
+                raise bad_row(batch, rule, accept, final, row, int(status[row]), validate)
             return VerifyResult(token_ids, num_emitted, lengths, status, name)
     batch = padded_batch(
         draft_token_ids,
@@ -385,19 +385,9 @@ def verify_batch(
     return_trace: bool = False,
 ) -> VerifyResult:
     """Check the options, draw the uniforms, run the backend, report the first bad row."""
-    if not _is_option(rule, RULES):
-        raise _unknown_rule(rule)
-    if not _is_option(validate, VALIDATE):
-        raise _unknown_option("validate", validate, VALIDATE)
-    if not _is_option(on_bad_row, ON_BAD_ROW):
-        raise _unknown_option("on_bad_row", on_bad_row, ON_BAD_ROW)
-    if not _is_option(backend, ("auto", *BACKENDS)):
-        raise _unknown_option("backend", backend, ("auto", *BACKENDS))
-    if not isinstance(return_trace, bool | np.bool_):
-        raise _unknown_option("return_trace", return_trace, (True, False))
+    check_options(rule, validate, on_bad_row, backend, num_threads, return_trace)
     if state is not None:
-        batch = batch._replace(state=_checked_state(state, rule, batch.size))
-    check_num_threads(num_threads)
+        batch = batch._replace(state=checked_state(state, rule, batch.size))
     backend, implementation = load_backend(backend, rule)
     accept, final = draw_uniforms(
         batch, rule, rng, uniforms, seeds, positions, implementation.uniform
@@ -409,14 +399,37 @@ def verify_batch(
         bad = np.flatnonzero(status > RowStatus.ZERO_RESIDUAL)
         if len(bad):
             row = int(bad[0])
-            raise _bad_row(batch, rule, accept, final, row, int(status[row]), validate)
+            raise bad_row(batch, rule, accept, final, row, int(status[row]), validate)
     trace = None
     if return_trace:
         trace = make_trace(batch, rule, accept, final, num_emitted)
     return VerifyResult(token_ids, num_emitted, batch.num_draft, status, backend, trace, *kept)
 
 
-def _checked_state(state: object, rule: str, size: int) -> GreedyBlockState:
+def check_options(
+    rule: object,
+    validate: object,
+    on_bad_row: object,
+    backend: object,
+    num_threads: object,
+    return_trace: object,
+) -> None:
+    """Refuse an option that the calls for chains do not know."""
+    if not _is_option(rule, RULES):
+        raise _unknown_rule(rule)
+    if not _is_option(validate, VALIDATE):
+        raise _unknown_option("validate", validate, VALIDATE)
+    if not _is_option(on_bad_row, ON_BAD_ROW):
+        raise _unknown_option("on_bad_row", on_bad_row, ON_BAD_ROW)
+    if not _is_option(backend, ("auto", *BACKENDS)):
+        raise _unknown_option("backend", backend, ("auto", *BACKENDS))
+    if not isinstance(return_trace, bool | np.bool_):
+        raise _unknown_option("return_trace", return_trace, (True, False))
+    check_num_threads(num_threads)
+
+
+def checked_state(state: object, rule: str, size: int) -> GreedyBlockState:
+    """Return the state of a batch's earlier rounds, if the rule keeps one and it fits."""
     wanted = f"None: rule {rule!r} keeps no state between rounds"
     fix = "drop it"
     if RULES[rule].keeps_state:
@@ -430,7 +443,7 @@ def _checked_state(state: object, rule: str, size: int) -> GreedyBlockState:
     raise ValueError(complaint("state", "", found=found, wanted=wanted, fix=fix))
 
 
-def _bad_row(
+def bad_row(
     batch: Batch,
     rule: str,
     accept: npt.NDArray[np.float64],
@@ -439,6 +452,7 @@ def _bad_row(
     status: int,
     validate: str,
 ) -> BadRowError:
+    """Say what is wrong with a row that a backend could not decide."""
     fault = first_fault(batch, rule, accept, final, row, validate)
     assert fault is not None, f"a backend reports {RowStatus(status)!r} in row {row}"
     message = complaint(

@@ -101,7 +101,7 @@ def top_k(z: Row, kept: Set, k: int, keep_ties: bool) -> Set:
     """The k tokens of largest z; with a tie at the k-th the lowest ids, or all."""
     if kept.sum() <= k:
         return kept
-    edge = np.sort(z[kept])[-k]
+    edge: float = np.partition(z[kept], -k)[-k]
     if keep_ties:
         return np.logical_and(kept, z >= edge)
     chosen = np.logical_and(kept, z > edge)
@@ -116,7 +116,8 @@ def top_p(z: Row, kept: Set, w: Row, p: float, keep_ties: bool) -> Set:
 
 def min_p(w: Row, p: float) -> Set:
     """The tokens at least p times as likely as the likeliest."""
-    return np.logical_and(w > 0, w >= p * w.max())
+    edge: float = p * w.max()
+    return np.logical_and(w > 0, w >= edge)
 
 
 def typical(kept: Set, w: Row, p: float, keep_ties: bool) -> Set:

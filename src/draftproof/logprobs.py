@@ -1,0 +1,94 @@
+"""Log-probabilities of what was emitted, from the rows that it was drawn from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from draftproof.batch import Batch
+from draftproof.logit_rows import LogitRows
+from draftproof.reference.rows import draft_row
+from draftproof.types import IntArray
+
+__all__ = ["LOGPROBS_MODES", "Logprobs", "expected_acceptance", "make_logprobs"]
+
+LOGPROBS_MODES = ("processed", "raw")
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Logprobs:
+    """Natural logarithms of the target's probabilities, row i of a request at its i-th token.
+
+    Attributes:
+        token_logprobs: float64 [B, K+1], of each emitted token; NaN where none was.
+        token_ranks: int64 [B, K+1], 1 for the likeliest token of its row; 0 where none was emitted.
+        top_token_ids: int64 [B, K+1, n], the likeliest tokens of each row, lowest ids first among
+            equals; -1 behind the last token that the row's law has.
+        top_logprobs: float64 [B, K+1, n], theirs; NaN behind the last.
+    """
+
+    token_logprobs: Floats
+    token_ranks: IntArray
+    top_token_ids: IntArray
+    top_logprobs: Floats
+
+
+def make_logprobs(
+    batch: Batch, rows: LogitRows, token_ids: IntArray, num_emitted: IntArray, n: int, mode: str
+) -> Logprobs:
+    """Read the rows of all emitted tokens once more.
+
+    Args:
+        rows: the target's.
+        token_ids, num_emitted: the outcome.
+        n: how many alternatives.
+        mode: ``"processed"`` for the law that the token was judged by (at temperature 0 that of
+            the edited logits at temperature 1), ``"raw"`` for the softmax of the logits as given.
+
+    Exact up to float64 rounding.
+    """
+    size, columns = token_ids.shape
+    token_logprobs = np.full((size, columns), np.nan)
+    token_ranks = np.zeros((size, columns), dtype=np.int64)
+    top_token_ids = np.full((size, columns, n), -1, dtype=np.int64)
+    top_logprobs = np.full((size, columns, n), np.nan)
+    for row in range(size):
+        for i in range(int(num_emitted[row])):
+            at = batch.target_index(row, i)
+            logs = rows.logarithms(at, row, i, raw=mode == "raw")
+            token = int(token_ids[row, i])
+            token_logprobs[row, i] = logs[token]
+            token_ranks[row, i] = 1 + np.count_nonzero(logs > logs[token])
+            best = _likeliest(logs, n)
+            top_token_ids[row, i, : len(best)] = best
+            top_logprobs[row, i, : len(best)] = logs[best]
+    return Logprobs(token_logprobs, token_ranks, top_token_ids, top_logprobs)
+
+
+def _likeliest(logs: Floats, n: int) -> IntArray:
+    """The n largest entries above -inf, largest first, lowest ids first among equals."""
+    if n < len(logs):
+        edge = np.partition(logs, len(logs) - n)[len(logs) - n] if n else np.inf
+        tokens = np.flatnonzero((logs >= edge) & (logs > -np.inf))
+    else:
+        tokens = np.flatnonzero(logs > -np.inf)
+    return np.asarray(tokens[np.argsort(-logs[tokens], kind="stable")][:n])
+
+
+def expected_acceptance(batch: Batch, num_emitted: IntArray) -> Floats:
+    """sum_x min(p, q) at each draft of a sampled row up to the first rejection, else NaN; [B, K].
+
+    It tells a bad draft from a bad verifier: the token rule accepts with just this probability.
+    """
+    acceptance = np.full((batch.size, batch.max_draft), np.nan)
+    for row in range(batch.size):
+        if batch.greedy is not None and batch.greedy[row]:
+            continue
+        for i in range(min(int(num_emitted[row]), int(batch.num_draft[row]))):
+            p = batch.target_probs[batch.target_index(row, i)]
+            acceptance[row, i] = np.minimum(p, draft_row(batch, row, i)).sum()
+    return acceptance
