@@ -49,13 +49,13 @@ _SAMPLERS: Mapping[str, Check] = MappingProxyType(
         "bisection": check_bisection,
         "cuts": check_cuts,
         **BEHAVIOUR,
-        "witnesses": check_witnesses,
         "joint": check_joint,
         "ragged": check_ragged,
         "rounds": check_rounds,
         "few-rows": check_few_rows,
         "rows": check_rows,
         "seeds": check_seeds,
+        "witnesses": check_witnesses,
         "scorecard": check_scorecard,
     }
 )

@@ -46,6 +46,8 @@ COARSE = 4
 """Beside the main worlds gross faults show: this many times the total variation is to be seen."""
 LEAST_TEXTS = 1_000
 """Even where a law of few cells needs fewer."""
+FEW_TEXTS = 200
+"""The same where each takes calls of its own."""
 WORST_CELLS = 5
 ROWS = 128
 """Of a batch whose rows are paired."""
@@ -92,7 +94,8 @@ def check_few_rows(subject: Subject, plan: Plan) -> Iterator[Finding]:
         rows = experiment_of(subject, *worlds)
         experiment = replace(rows, length=2, longest=2, lengths=ragged, together=1)
         sampler = Sampler(subject, experiment, plan.seed, f"few-rows {len(worlds)}")
-        yield from Trial("few-rows", plan, coarse(plan, 8), size, deadline, how).run(sampler)
+        trial = Trial("few-rows", plan, coarse(plan, 8), size, deadline, how, FEW_TEXTS)
+        yield from trial.run(sampler)
 
 
 def check_rounds(subject: Subject, plan: Plan) -> Iterator[Finding]:
@@ -186,6 +189,7 @@ class Trial:
         size: false-alarm probability, for all tables and looks together.
         deadline: of `time.monotonic`, when to stop.
         how: how the texts are made, for the message.
+        least: texts to make at least.
     """
 
     check: str
@@ -194,6 +198,7 @@ class Trial:
     size: float
     deadline: float
     how: str = ""
+    least: int = LEAST_TEXTS
 
     def run(self, growing: Growing) -> Iterator[Finding]:
         """Yield one finding for each table."""
@@ -204,7 +209,7 @@ class Trial:
             for table in tables
         )
         for fraction, part in LOOKS:
-            wanted = math.ceil(fraction * max(needed, LEAST_TEXTS))
+            wanted = math.ceil(fraction * max(needed, self.least))
             complete = growing.extend(wanted, self.deadline)
             findings = [
                 self._judge(growing, table, size * float(part), complete)

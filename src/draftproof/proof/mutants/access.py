@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -51,13 +52,12 @@ class _SeedOnly:
 class _OwnEntropy:
     """Has a generator of its own, and so has each copy; they are numbered, to be repeatable."""
 
-    numbers = itertools.count()
-
-    def __init__(self, verify: Verify) -> None:
-        self._verify, self._own = verify, np.random.default_rng(next(self.numbers))
+    def __init__(self, verify: Verify, numbers: Iterator[int] | None = None) -> None:
+        self._verify, self._numbers = verify, numbers or itertools.count()
+        self._own = np.random.default_rng(next(self._numbers))
 
     def __deepcopy__(self, memo: Any) -> _OwnEntropy:
-        return _OwnEntropy(copy.deepcopy(self._verify, memo))
+        return _OwnEntropy(copy.deepcopy(self._verify, memo), self._numbers)
 
     def __call__(
         self, draft: Array, q: Array, p: Array, num_draft: Array, rng: np.random.Generator
