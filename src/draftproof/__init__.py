@@ -25,6 +25,7 @@ from draftproof.types import DraftLogits, RowStatus, SparseProbs, Trace, VerifyR
 from draftproof.verify import sample_rows, verify, verify_greedy, verify_packed
 from draftproof.verify_logits import verify_logits, verify_logits_packed
 from draftproof.verify_tree import verify_tree
+from draftproof.verify_tree_logits import verify_tree_logits
 
 __all__ = [
     "RULES",
@@ -60,4 +61,5 @@ __all__ = [
     "verify_packed",
     "verify_speculative_tokens",
     "verify_tree",
+    "verify_tree_logits",
 ]

@@ -40,6 +40,7 @@ def logits_batch(
     draft_token_mask: Any,
     greedy: Any,
     definition: bool,
+    contexts: Contexts | None = None,
 ) -> Batch:
     """Put laws in the place of a batch's logits.
 
@@ -47,6 +48,7 @@ def logits_batch(
         batch: whose ``target_probs`` are logits, and ``draft_probs`` too if `draft` is a
             `DraftLogits`.
         definition: make laws by the reference alone.
+        contexts: where the rows of both sides stand, if the batch holds the nodes of trees.
     """
     columns = read_params("params", params, batch.size)
     cold = columns.temperature == 0
@@ -58,18 +60,19 @@ def logits_batch(
     sampled, draft_mask = columns, None
     if isinstance(draft, DraftLogits):
         sampled, draft_mask = _draft_params(
-            batch, columns, draft_params, mask, draft_token_mask, lengths
+            batch, columns, draft_params, mask, draft_token_mask, lengths, contexts is not None
         )
     else:
         _refuse_draft_options(draft_params, draft_token_mask)
     texts = read_texts(history, prompts, (columns, sampled), batch.vocabulary)
     rows: Any = LogitRows(
-        batch.target_probs, columns, texts, chain_contexts(batch, True), cold,
+        batch.target_probs, columns, texts, contexts or chain_contexts(batch, True), cold,
         token_mask=mask, greedy_logits=True, definition=definition,
     )  # fmt: skip
     laws: Any = batch.draft_probs
     if isinstance(draft, DraftLogits):
-        laws = _draft_rows(batch, sampled, texts, draft_mask, definition)
+        places = contexts or chain_contexts(batch, False)
+        laws = _draft_rows(batch, sampled, texts, places, draft_mask, definition)
     return batch._replace(target_probs=rows, draft_probs=laws, greedy=cold if cold.any() else None)
 
 
@@ -115,6 +118,7 @@ def _draft_params(
     mask: Mask | None,
     draft_mask: Any,
     lengths: npt.NDArray[np.int64],
+    trees: bool,
 ) -> tuple[ParamsBatch, Mask | None]:
     """Return what the drafter sampled by: what it is said to have, else what the target has."""
     assert batch.draft_probs is not None, "the caller has logits of drafts"
@@ -122,9 +126,9 @@ def _draft_params(
     columns = target
     if params is not None:
         columns = read_params("draft_params", params, batch.size)
-        _check(columns, "draft_params", batch.vocabulary, lengths)
+        _check(columns, "draft_params", batch.vocabulary, lengths + trees)
     elif own is None and mask is not None:
-        own = _without_bonus(batch, mask)
+        own = mask if trees else _without_bonus(batch, mask)
     if batch.draft_to_target is not None and (
         own is not None or columns.edits.any() or columns.masks.any()
     ):
@@ -150,7 +154,12 @@ def _without_bonus(batch: Batch, mask: Mask) -> Mask:
 
 
 def _draft_rows(
-    batch: Batch, columns: ParamsBatch, texts: Texts, mask: Mask | None, definition: bool
+    batch: Batch,
+    columns: ParamsBatch,
+    texts: Texts,
+    contexts: Contexts,
+    mask: Mask | None,
+    definition: bool,
 ) -> LogitRows:
     logits = batch.draft_probs
     assert logits is not None, "the caller has logits of drafts"
@@ -162,7 +171,7 @@ def _draft_rows(
         logits = np.pad(logits, widths, constant_values=banned)
     cold = columns.temperature == 0
     return LogitRows(
-        logits, columns, texts, chain_contexts(batch, False), cold,
+        logits, columns, texts, contexts, cold,
         token_mask=mask, definition=definition,
     )  # fmt: skip
 
