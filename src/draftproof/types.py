@@ -187,15 +187,9 @@ class VerifyResult(_Emitted):
     ) -> VerifyResult:
         """Bind the two tuple fields and the attributes beside them."""
         self = tuple.__new__(cls, (token_ids, num_emitted))
-        self.__dict__ = {
-            "num_draft": num_draft,
-            "status": status,
-            "backend": backend,
-            "trace": trace,
-            "state": state,
-            "logprobs": logprobs,
-            "acceptance": acceptance,
-        }
+        self.num_draft, self.status, self.backend = num_draft, status, backend
+        self.trace, self.state = trace, state
+        self.logprobs, self.acceptance = logprobs, acceptance
         return self
 
     def __getnewargs__(self) -> tuple[Any, ...]:

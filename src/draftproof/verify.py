@@ -27,6 +27,8 @@ __all__ = ["sample_rows", "verify", "verify_batch", "verify_greedy", "verify_pac
 PLAIN_RULES = tuple(name for name, rule in RULES.items() if "native" in rule.kernels)
 """The native kernels have a short way in."""
 ON_BAD_ROW = ("raise", "status")
+_DECIDED = int(RowStatus.ZERO_RESIDUAL)
+"""The largest status of a row that emits: as a plain number, which is quick to compare."""
 
 
 def verify(
@@ -149,11 +151,11 @@ def verify(
         )
         if plain:  # the long way costs as much as a whole row of 32,000 tokens
             token_ids, num_emitted, lengths, status, drawn, bits = plain
-            if bits > RowStatus.ZERO_RESIDUAL and on_bad_row == "raise":
+            if bits > _DECIDED and on_bad_row == "raise":
                 batch = padded_batch(draft_token_ids, draft_probs, target_probs, num_draft)
                 accept, final = np.split(drawn, [batch.size * batch.max_draft])
                 accept = accept.reshape(batch.size, batch.max_draft)
-                row = int(np.argmax(status > RowStatus.ZERO_RESIDUAL))
+                row = int(np.argmax(status > _DECIDED))
                 raise bad_row(batch, rule, accept, final, row, int(status[row]), validate)
             return VerifyResult(token_ids, num_emitted, lengths, status, name)
     batch = padded_batch(
@@ -396,7 +398,7 @@ def verify_batch(
         batch, rule, accept, final, validate=validate, num_threads=num_threads
     )
     if on_bad_row == "raise" and np.count_nonzero(status):
-        bad = np.flatnonzero(status > RowStatus.ZERO_RESIDUAL)
+        bad = np.flatnonzero(status > _DECIDED)
         if len(bad):
             row = int(bad[0])
             raise bad_row(batch, rule, accept, final, row, int(status[row]), validate)

@@ -215,8 +215,17 @@ inline std::int64_t draw_by_blocks(const Weights& weights, const Blocks& blocks,
     return certain ? blocks.start(j) + i : -1;
 }
 
+// Eight sums side by side: each addition waits for the one before it.
 inline double total(const Scratch& scratch) {
-    return std::accumulate(scratch.block_weights.begin(), scratch.block_weights.end(), 0.0);
+    constexpr std::size_t kLanes = 8;
+    const auto& weights = scratch.block_weights;
+    double lanes[kLanes] = {};
+    std::size_t j = 0;
+    for (; j + kLanes <= weights.size(); j += kLanes) {
+        for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += weights[j + lane];
+    }
+    return std::accumulate(lanes, lanes + kLanes,
+                           std::accumulate(weights.begin() + j, weights.end(), 0.0));
 }
 
 // Sum float32 rows by blocks without a float32 rounding, and other rows in float64.
