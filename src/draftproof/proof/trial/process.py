@@ -171,7 +171,10 @@ class SubjectProcess:
             self.contract = Contract(answer["loaded"]["contract"])
         except BaseException as error:
             self._close()
-            if isinstance(error, _Overdue | _Died):
+            if isinstance(error, _Overdue):
+                more = "if it only loads slowly, allow it a longer time-out"
+                raise ContractBroken(f"loading the subject: {error}; {more}") from None
+            if isinstance(error, _Died):
                 raise ContractBroken(f"loading the subject: {error}") from None
             raise
         return child
