@@ -15,7 +15,7 @@ from draftproof import (
     verify_packed,
 )
 from draftproof.noise import Stream
-from draftproof.verify import PLAIN_RULES
+from draftproof.rules import PLAIN_RULES
 
 SEEDS = [0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1, 0xDEADBEEF_0BADF00D]
 POSITIONS = [0, 1, 2**32 - 1, 2**32, 2**63 - 1, 77, 123_456_789_012]

@@ -24,7 +24,7 @@ from draftproof import (
     verify,
     verify_packed,
 )
-from draftproof.verify import PLAIN_RULES
+from draftproof.rules import PLAIN_RULES
 
 DTYPES = [np.float64, np.float32, np.float16, ml_dtypes.bfloat16]
 SHAPES = [(0, 3, 5), (3, 0, 5), (0, 0, 5), (1, 1, 1), (7, 4, 5), (5, 17, 130)]
@@ -203,12 +203,14 @@ def test_a_named_backend_runs_and_auto_says_which_one_it_took(case, backend):
 
 def test_a_missing_backend_that_was_named_raises(case, monkeypatch):
     monkeypatch.setattr(backends, "native_import_error", lambda: "it was not built")
-    backends.load_backend.cache_clear()
+    for cached in (backends.load_backend, backends.load_short_way):
+        cached.cache_clear()
     with pytest.raises(BackendUnavailableError, match="it was not built") as caught:
         verify(*case, np.random.default_rng(0), backend="native")
     assert isinstance(caught.value, ValueError)
     assert verify(*case, np.random.default_rng(0)).backend == "numpy"
-    backends.load_backend.cache_clear()
+    for cached in (backends.load_backend, backends.load_short_way):
+        cached.cache_clear()
 
 
 # Results
@@ -584,3 +586,13 @@ def test_a_sparse_law_is_mapped_as_well(backend, case):
     expected = verify(*case, **options)
     sparse = SparseProbs(listed, case.q)
     assert_same(verify(case.ids, sparse, case.p, case.num_draft, **options), expected)
+
+
+def test_the_usual_result_survives_a_copy_and_a_pickle(case, backend):
+    result = verify(*case, np.random.default_rng(0), backend=backend)
+    for twin in (copy.copy(result), pickle.loads(pickle.dumps(result)), result._replace()):
+        assert type(twin) is type(result)
+        assert twin.backend == backend
+        assert (twin.trace, twin.state, twin.logprobs, twin.acceptance) == (None,) * 4
+        for name in ("token_ids", "num_emitted", "num_draft", "status"):
+            np.testing.assert_array_equal(getattr(twin, name), getattr(result, name))

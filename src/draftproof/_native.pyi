@@ -4,23 +4,40 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy.typing as npt
-from numpy.random import Generator
+
+from draftproof.types import VerifyResult
 
 Array = npt.NDArray[Any]
 
+def set_surroundings(
+    result_type: type,
+    generator_type: type,
+    mass_tolerance: Callable[[Any, int], float],
+    available_threads: Callable[[], int],
+    rules: tuple[str, ...],
+    levels: tuple[str, ...],
+    /,
+) -> None: ...
 def verify_plain(
     draft_token_ids: Any,
     draft_probs: Any,
     target_probs: Any,
     num_draft: Any,
-    rng: Generator,
-    rule: int,
-    validate: int,
-    mass_tolerance: Callable[[Any, int], float],
-    most_threads: int | None,
-    available_threads: Callable[[], int],
+    rng: Any,
+    uniforms: Any,
+    seeds: Any,
+    positions: Any,
+    rule: Any,
+    greedy: Any,
+    draft_to_target: Any,
+    state: Any,
+    validate: Any,
+    on_bad_row: Any,
+    backend: Any,
+    num_threads: Any,
+    return_trace: Any,
     /,
-) -> tuple[Array, Array, Array, Array, Array, int] | None: ...
+) -> VerifyResult | tuple[Array, Array] | None: ...
 def verify_chain(
     draft_token_ids: Array,
     drafter_token_ids: Array,

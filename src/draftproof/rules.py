@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-__all__ = ["RULES", "Rule"]
+__all__ = ["PLAIN_RULES", "RULES", "Rule"]
 
 _REFERENCE = {"reference": "draftproof.reference.batch"}
 _CHAIN = {
@@ -56,3 +56,8 @@ RULES: Mapping[str, Rule] = MappingProxyType(
     }
 )
 """By the name that ``verify(rule=...)`` takes."""
+
+PLAIN_RULES = tuple(
+    name for name, rule in RULES.items() if rule.noise != "keys" and not rule.keeps_state
+)
+"""Those that any source of randomness and no state will do for."""

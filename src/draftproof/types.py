@@ -168,10 +168,10 @@ class VerifyResult(_Emitted):
     num_draft: IntArray
     status: IntArray
     backend: str
-    trace: Trace | None
-    state: GreedyBlockState | None
-    logprobs: Logprobs | None
-    acceptance: FloatArray | None
+    trace: Trace | None = None
+    state: GreedyBlockState | None = None
+    logprobs: Logprobs | None = None
+    acceptance: FloatArray | None = None
 
     def __new__(
         cls,
@@ -194,7 +194,8 @@ class VerifyResult(_Emitted):
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """Let copies and pickles keep the attributes."""
-        return (*self, *vars(self).values())
+        beside = self.num_draft, self.status, self.backend, self.trace, self.state
+        return (*self, *beside, self.logprobs, self.acceptance)
 
     def _replace(self, **changes: Any) -> VerifyResult:
         """Return a copy with some fields or attributes changed."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from draftproof.arrays import as_integers
-from draftproof.backends import BACKENDS, load_backend
+from draftproof.backends import BACKENDS, load_backend, load_short_way
 from draftproof.batch import Batch, packed_batch, padded_batch, rows_batch
 from draftproof.errors import BadRowError, complaint
 from draftproof.foreign import read_array
@@ -24,11 +24,7 @@ from draftproof.validation import VALIDATE, first_fault
 
 __all__ = ["sample_rows", "verify", "verify_batch", "verify_greedy", "verify_packed"]
 
-PLAIN_RULES = tuple(name for name, rule in RULES.items() if "native" in rule.kernels)
-"""The native kernels have a short way in."""
 ON_BAD_ROW = ("raise", "status")
-_DECIDED = int(RowStatus.ZERO_RESIDUAL)
-"""The largest status of a row that emits: as a plain number, which is quick to compare."""
 
 
 def verify(
@@ -136,28 +132,34 @@ def verify(
     >>> result.token_ids.tolist(), result.num_emitted.tolist()  # 0.5 * 0.7 >= 0.1: recovered
     ([[1, -1, -1]], [1])
     """
-    if (
-        type(rng) is np.random.Generator
-        and type(rule) is type(validate) is type(on_bad_row) is type(backend) is str
-        and backend in ("auto", "native")
-        and (uniforms is None and seeds is None and positions is None)
-        and (greedy is None and draft_to_target is None and state is None and return_trace is False)
-        and (rule in PLAIN_RULES and validate in VALIDATE and on_bad_row in ON_BAD_ROW)
-        and (num_threads is None or (type(num_threads) is int and num_threads > 0))
-    ):
-        name, implementation = load_backend(backend)
-        plain = name == "native" and implementation.verify_plain(
-            draft_token_ids, draft_probs, target_probs, num_draft, rng, rule, validate, num_threads
-        )
-        if plain:  # the long way costs as much as a whole row of 32,000 tokens
-            token_ids, num_emitted, lengths, status, drawn, bits = plain
-            if bits > _DECIDED and on_bad_row == "raise":
-                batch = padded_batch(draft_token_ids, draft_probs, target_probs, num_draft)
-                accept, final = np.split(drawn, [batch.size * batch.max_draft])
-                accept = accept.reshape(batch.size, batch.max_draft)
-                row = int(np.argmax(status > _DECIDED))
-                raise bad_row(batch, rule, accept, final, row, int(status[row]), validate)
-            return VerifyResult(token_ids, num_emitted, lengths, status, name)
+    short = load_short_way()(
+        draft_token_ids,
+        draft_probs,
+        target_probs,
+        num_draft,
+        rng,
+        uniforms,
+        seeds,
+        positions,
+        rule,
+        greedy,
+        draft_to_target,
+        state,
+        validate,
+        on_bad_row,
+        backend,
+        num_threads,
+        return_trace,
+    )
+    if type(short) is VerifyResult:
+        return short
+    if short is not None:
+        status, drawn = short
+        batch = padded_batch(draft_token_ids, draft_probs, target_probs, num_draft)
+        accept, final = np.split(drawn, [batch.size * batch.max_draft])
+        accept = accept.reshape(batch.size, batch.max_draft)
+        row = int(np.argmax(status > RowStatus.ZERO_RESIDUAL))
+        raise bad_row(batch, rule, accept, final, row, int(status[row]), validate)
     batch = padded_batch(
         draft_token_ids,
         draft_probs,
@@ -398,7 +400,7 @@ def verify_batch(
         batch, rule, accept, final, validate=validate, num_threads=num_threads
     )
     if on_bad_row == "raise" and np.count_nonzero(status):
-        bad = np.flatnonzero(status > _DECIDED)
+        bad = np.flatnonzero(status > RowStatus.ZERO_RESIDUAL)
         if len(bad):
             row = int(bad[0])
             raise bad_row(batch, rule, accept, final, row, int(status[row]), validate)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -11,18 +9,14 @@ from draftproof import _native
 from draftproof.batch import Batch
 from draftproof.kernels.noise_native import uniform
 from draftproof.kernels.threads import available_threads
-from draftproof.types import IntArray
+from draftproof.rules import PLAIN_RULES
+from draftproof.types import IntArray, VerifyResult
 from draftproof.validation import VALIDATE, mass_tolerance
 
-__all__ = ["Plain", "uniform", "verify_chain", "verify_plain"]
+__all__ = ["uniform", "verify_chain", "verify_plain"]
 
-_RULES = ("token", "exact-match", "block")
+_RULES = PLAIN_RULES
 """In the order of the kernel's enum."""
-
-
-Plain = tuple[IntArray, IntArray, IntArray, IntArray, npt.NDArray[np.float64], int]
-"""``token_ids``, ``num_emitted``, ``num_draft``, ``status``; the uniforms, accept [B * K] and then
-final [B], in one array; the status bits of all rows together."""
 
 
 def verify_chain(
@@ -79,31 +73,8 @@ def verify_chain(
     return token_ids, num_emitted, status
 
 
-def verify_plain(
-    draft_token_ids: Any,
-    draft_probs: Any,
-    target_probs: Any,
-    num_draft: Any,
-    rng: np.random.Generator,
-    rule: str,
-    validate: str,
-    num_threads: int | None,
-) -> Plain | None:
-    """Verify the padded layout as engines mostly pass it, with little ado.
-
-    Returns:
-        None, with `rng` as it was, unless the arguments are arrays that need neither conversion
-        nor a closer look.
-    """
-    return _native.verify_plain(
-        draft_token_ids,
-        draft_probs,
-        target_probs,
-        num_draft,
-        rng,
-        _RULES.index(rule),
-        VALIDATE.index(validate),
-        mass_tolerance,
-        num_threads,
-        available_threads,
-    )
+_native.set_surroundings(
+    VerifyResult, np.random.Generator, mass_tolerance, available_threads, PLAIN_RULES, VALIDATE
+)
+verify_plain = _native.verify_plain
+"""`draftproof.verify` for what engines mostly pass, with little ado; None where it declines."""

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "chain.hpp"
@@ -217,16 +218,90 @@ class Tolerance {
     double value_ = 0;
 };
 
-// Padded arrays that need neither conversion nor a closer look, and a generator, all the way: the
-// detour through Python costs as much as a row of 32,000 tokens.
+// What the short way needs of Python; borrowed for ever.
+struct Surroundings {
+    nb::handle result_type, generator_type, mass_tolerance, available_threads;
+    nb::handle rules, levels;  // names, in the order of the enums
+};
+Surroundings surroundings;
+
+void set_surroundings(nb::handle result_type, nb::handle generator_type, nb::handle mass_tolerance,
+                      nb::handle available_threads, nb::handle rules, nb::handle levels) {
+    surroundings = {result_type, generator_type, mass_tolerance, available_threads, rules, levels};
+    for (nb::handle object :
+         {result_type, generator_type, mass_tolerance, available_threads, rules, levels}) {
+        object.inc_ref();
+    }
+}
+
+bool is_text(nb::handle object, const char* text) {
+    return PyUnicode_CheckExact(object.ptr()) &&
+           PyUnicode_CompareWithASCIIString(object.ptr(), text) == 0;
+}
+
+// The place of a string among a tuple's; -1 if it is none of them. Options are mostly the defaults,
+// the same objects.
+int place(nb::handle names, nb::handle name) {
+    const int count = static_cast<int>(PyTuple_GET_SIZE(names.ptr()));
+    for (int i = 0; i < count; ++i) {
+        if (PyTuple_GET_ITEM(names.ptr(), i) == name.ptr()) return i;
+    }
+    for (int i = 0; PyUnicode_CheckExact(name.ptr()) && i < count; ++i) {
+        if (PyUnicode_Compare(PyTuple_GET_ITEM(names.ptr(), i), name.ptr()) == 0) return i;
+    }
+    return -1;
+}
+
+// A named tuple of two fields, and attributes beside them; the others keep their class' defaults.
+nb::object make_result(nb::object token_ids, nb::object num_emitted, nb::handle num_draft,
+                       nb::handle status_bits) {
+    static PyObject *const num_draft_name = PyUnicode_InternFromString("num_draft"),
+                    *const status_name = PyUnicode_InternFromString("status"),
+                    *const backend_name = PyUnicode_InternFromString("backend"),
+                    *const native = PyUnicode_InternFromString("native");
+    auto* type = reinterpret_cast<PyTypeObject*>(surroundings.result_type.ptr());
+    nb::object result = nb::steal(type->tp_alloc(type, 2));
+    if (!result.is_valid()) throw nb::python_error();
+    PyTuple_SET_ITEM(result.ptr(), 0, token_ids.release().ptr());
+    PyTuple_SET_ITEM(result.ptr(), 1, num_emitted.release().ptr());
+    if (PyObject_SetAttr(result.ptr(), num_draft_name, num_draft.ptr()) ||
+        PyObject_SetAttr(result.ptr(), status_name, status_bits.ptr()) ||
+        PyObject_SetAttr(result.ptr(), backend_name, native)) {
+        throw nb::python_error();
+    }
+    return result;
+}
+
+// draftproof.verify with arrays that need neither conversion nor a closer look, a generator and
+// common options, all the way: a detour through Python costs as much as a row of 32,000 tokens or,
+// with the caches full of rows, as three.
 //
-// Returns (token_ids, num_emitted, num_draft, status, uniforms, bits), the uniforms being those of
-// all accept tests and then those of all last tokens; or None, with the generator as it was, if
-// draftproof.batch has to look closer.
+// Returns a VerifyResult; or None, with the generator as it was, if the long way has to be taken;
+// or (status, uniforms), those of all accept tests and then those of all last tokens, if a bad row
+// is to be raised.
 nb::object verify_plain(nb::handle draft_token_ids, nb::handle draft_probs,
                         nb::handle target_probs, nb::handle num_draft, nb::handle generator,
-                        int rule, int validate, nb::handle mass_tolerance,
-                        nb::handle most_threads, nb::handle available_threads) {
+                        nb::handle uniforms, nb::handle seeds, nb::handle positions,
+                        nb::handle rule, nb::handle greedy, nb::handle draft_to_target,
+                        nb::handle state, nb::handle validate, nb::handle on_bad_row,
+                        nb::handle backend, nb::handle most_threads, nb::handle return_trace) {
+    if (Py_TYPE(generator.ptr()) != reinterpret_cast<PyTypeObject*>(
+                                        surroundings.generator_type.ptr()) ||
+        !uniforms.is_none() || !seeds.is_none() || !positions.is_none() || !greedy.is_none() ||
+        !draft_to_target.is_none() || !state.is_none() || return_trace.ptr() != Py_False) {
+        return nb::none();
+    }
+    const int rule_place = place(surroundings.rules, rule),
+              level = place(surroundings.levels, validate);
+    const bool raises = is_text(on_bad_row, "raise");
+    if (rule_place < 0 || level < 0 || (!raises && !is_text(on_bad_row, "status")) ||
+        (!is_text(backend, "auto") && !is_text(backend, "native"))) {
+        return nb::none();
+    }
+    if (!most_threads.is_none() &&
+        !(PyLong_CheckExact(most_threads.ptr()) && nb::cast<std::int64_t>(most_threads) > 0)) {
+        return nb::none();
+    }
     const bool has_draft = !draft_probs.is_none(), has_lengths = !num_draft.is_none();
     if (!Array::is_one(draft_token_ids) || !Array::is_one(target_probs) ||
         (has_draft && !Array::is_one(draft_probs)) || (has_lengths && !Array::is_one(num_draft))) {
@@ -247,8 +322,8 @@ nb::object verify_plain(nb::handle draft_token_ids, nb::handle draft_probs,
         static thread_local Tolerance tolerance;
         call.draft = draft.table();
         call.draft_kind = DraftLaw::Kind::dense;
-        call.draft_side =
-            draft_side(tolerance(mass_tolerance, draft_probs, call.draft.dtype, vocabulary));
+        call.draft_side = draft_side(tolerance(surroundings.mass_tolerance, draft_probs,
+                                               call.draft.dtype, vocabulary));
     } else {
         call.draft_kind = DraftLaw::Kind::point_mass;
         call.draft_side = draft_side(0);
@@ -263,29 +338,67 @@ nb::object verify_plain(nb::handle draft_token_ids, nb::handle draft_probs,
         std::fill_n(Array(lengths).as<std::int64_t>(), size, longest);
     }
     static thread_local Tolerance tolerance;
-    call.rule = static_cast<Rule>(rule);
-    call.validate = static_cast<Validate>(validate);
+    call.rule = static_cast<Rule>(rule_place);
+    call.validate = static_cast<Validate>(level);
     call.target = target.table();
-    call.target_side =
-        target_side(tolerance(mass_tolerance, target_probs, call.target.dtype, vocabulary));
+    call.target_side = target_side(tolerance(surroundings.mass_tolerance, target_probs,
+                                             call.target.dtype, vocabulary));
     call.size = size;
     call.max_draft = longest;
     call.vocabulary = call.drafter_vocabulary = vocabulary;
     call.num_draft = Array(lengths).as<const std::int64_t>();
     call.draft_token_ids = call.drafter_token_ids = ids.as<const std::int64_t>();
-    const nb::object uniforms = new_array(NPY_DOUBLE, {size * (longest + 1)});
-    draw_uniforms(generator, Array(uniforms).as<double>(), size * (longest + 1));
-    call.accept = Array(uniforms).as<const double>();
+    static thread_local std::vector<double> drawn;
+    drawn.resize(size * (longest + 1));
+    draw_uniforms(generator, drawn.data(), size * (longest + 1));
+    call.accept = drawn.data();
     call.final = call.accept + size * longest;
-    const nb::object token_ids = new_array(NPY_INT64, {size, longest + 1}),
-                     num_emitted = new_array(NPY_INT64, {size}),
-                     status_bits = new_array(NPY_INT64, {size});
+    nb::object token_ids = new_array(NPY_INT64, {size, longest + 1}),
+               num_emitted = new_array(NPY_INT64, {size}),
+               status_bits = new_array(NPY_INT64, {size});
     call.token_ids = Array(token_ids).as<std::int64_t>();
     call.num_emitted = Array(num_emitted).as<std::int64_t>();
     call.status = Array(status_bits).as<std::int64_t>();
-    const std::int64_t bits = run(call, num_threads(call, most_threads, available_threads));
-    return nb::make_tuple(token_ids, num_emitted, lengths, status_bits, uniforms, bits);
+    const std::int64_t bits =
+        run(call, num_threads(call, most_threads, surroundings.available_threads));
+    if (raises && bits > status::zero_residual) {
+        const nb::object read = new_array(NPY_DOUBLE, {size * (longest + 1)});
+        std::copy(drawn.begin(), drawn.end(), Array(read).as<double>());
+        return nb::make_tuple(status_bits, read);
+    }
+    return make_result(std::move(token_ids), std::move(num_emitted), lengths, status_bits);
 }
+
+template <typename... Handles, std::size_t... I>
+nb::object call_with(nb::object (*function)(Handles...), PyObject* const* arguments,
+                     std::index_sequence<I...>) {
+    return function(nb::handle(arguments[I])...);
+}
+
+// As CPython calls it, without nanobind's dispatch.
+PyObject* verify_plain_vectorcall(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    constexpr Py_ssize_t kArguments = 17;
+    if (count != kArguments) {
+        PyErr_Format(PyExc_TypeError, "verify_plain takes %zd arguments", kArguments);
+        return nullptr;
+    }
+    try {
+        return call_with(&verify_plain, arguments, std::make_index_sequence<kArguments>{})
+            .release()
+            .ptr();
+    } catch (nb::python_error& error) {
+        error.restore();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return nullptr;
+}
+
+PyMethodDef short_way[] = {
+    {"verify_plain", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&verify_plain_vectorcall)),
+     METH_FASTCALL, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
 
 // Contiguous arrays of one length; out is written.
 void fill_uniforms(nb::handle seeds, nb::handle positions, std::uint32_t stream, nb::handle index,
@@ -334,9 +447,8 @@ std::vector<std::uint32_t> philox(const std::vector<std::uint32_t>& counter,
 NB_MODULE(_native, module) {
     using namespace nb::literals;
     if (_import_array() < 0) throw nb::python_error();
-    module.def("verify_plain", &verify_plain, "draft_token_ids"_a, "draft_probs"_a.none(),
-               "target_probs"_a, "num_draft"_a.none(), "rng"_a, "rule"_a, "validate"_a,
-               "mass_tolerance"_a, "most_threads"_a.none(), "available_threads"_a);
+    if (PyModule_AddFunctions(module.ptr(), short_way) < 0) throw nb::python_error();
+    module.def("set_surroundings", &set_surroundings);
     module.def("verify_chain", &verify_chain, "draft_token_ids"_a, "drafter_token_ids"_a,
                "draft_probs"_a.none(), "sparse_ids"_a.none(), "column_of"_a.none(),
                "target_probs"_a, "num_draft"_a, "cu_num_draft"_a.none(), "greedy"_a.none(),

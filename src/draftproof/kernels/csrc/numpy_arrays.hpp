@@ -98,12 +98,17 @@ inline void draw_uniforms(nb::handle generator, double* out, std::int64_t count)
                      capsule = source.attr(capsule_name);
     auto* bits = static_cast<bitgen_t*>(PyCapsule_GetPointer(capsule.ptr(), "BitGenerator"));
     if (!bits) throw nb::python_error();
-    lock.attr(acquire_name)();
+    const auto call = [&lock](PyObject* name) {
+        PyObject* result = PyObject_CallMethodNoArgs(lock.ptr(), name);
+        if (!result) throw nb::python_error();
+        Py_DECREF(result);
+    };
+    call(acquire_name);
     {
         nb::gil_scoped_release release;
         for (std::int64_t n = 0; n < count; ++n) out[n] = bits->next_double(bits->state);
     }
-    lock.attr(release_name)();
+    call(release_name);
 }
 
 }  // namespace draftproof
