@@ -262,7 +262,9 @@ def test_plan_reads_rounds_records_and_rates(tmp_path):
     np.savez(tmp_path / "rounds.npz", draft_token_ids=[[0, 0]], draft_probs=q, target_probs=p)
     result = run("plan", tmp_path / "rounds.npz", "--cost-ratio", 0.1)
     assert result.exit_code == 0
-    assert "make 2 drafts and verify by block: 2.5 tokens" in result.stdout
+    assert "make 6 drafts in a tree of 2 + 4 nodes and verify by rrsw: 3 tokens" in result.stdout
+    chains = run("plan", tmp_path / "rounds.npz", "--cost-ratio", 0.1, "--nodes", 0)
+    assert "make 2 drafts and verify by block: 2.5 tokens" in chains.stdout
     (tmp_path / "record.json").write_text(json.dumps(AcceptanceRecord().to_dict()))
     nothing = run("plan", tmp_path / "record.json", "--cost-ratio", 0.1)
     assert "do not speculate" in nothing.stdout

@@ -354,13 +354,16 @@ def plan(
         list[float] | None,
         typer.Option("--alpha", help="In place of FILE: the share of drafts that are accepted."),
     ] = None,
+    nodes: Annotated[
+        int, typer.Option("--nodes", min=0, help="Most nodes of a tree; 0 for chains alone.")
+    ] = 64,
     as_json: AsJson = False,
 ) -> None:
-    """Say how many drafts to make, and by which rule to verify them.
+    """Say how many drafts to make, in a chain or a tree, and by which rule to verify them.
 
-    Both options may be given several times.
+    --cost-ratio and --alpha may be given several times. Trees need recorded rounds.
     """
-    from draftproof.efficiency.plan import make_plan, optimal_table, read_survival
+    from draftproof.efficiency.plan import make_plan, optimal_table, read_ranks, read_survival
 
     if (file is None) == (not alpha):
         _refuse("what to plan from? Fix: give either FILE or --alpha.")
@@ -371,11 +374,12 @@ def plan(
             _show(rows, as_json, ("alpha", "cost_ratio", *columns[1:]))
             return
         survival = read_survival(file)
-        plans = [make_plan(survival, ratio) for ratio in cost_ratio]
+        ranks = read_ranks(file) if nodes else {}
+        plans = [make_plan(survival, ratio, ranks, nodes) for ratio in cost_ratio]
     except (ValueError, OSError) as error:
         _refuse(str(error))
     rows = [row for each in plans for row in each.to_rows()]
-    _show(rows, as_json, ("best", "cost_ratio", *columns))
+    _show(rows, as_json, ("best", "cost_ratio", *columns, "levels"))
     for each in plans if not as_json else ():
         typer.echo(f"PLAN: {each.to_sentence()}")
 
@@ -434,6 +438,8 @@ def _cell(value: Any) -> Text:
         return Text("yes" if value else "no")
     if isinstance(value, float):
         return Text(f"{value:.6g}")
+    if isinstance(value, tuple):
+        return Text(" + ".join(map(str, value)))
     return Text("" if value is None else str(value))
 
 

@@ -11,6 +11,8 @@ from draftproof.efficiency.plan import (
     make_plan,
     optimal_num_draft,
     optimal_table,
+    ranks_of_rounds,
+    read_ranks,
     read_survival,
     survival_of_rounds,
 )
@@ -39,6 +41,18 @@ def test_the_better_rule_wins_and_the_edge_is_told():
     plan = make_plan({"token": [0.8, 0.5], "block": [0.8, 0.6]}, cost_ratio=0.1)
     assert (plan.best.rule, plan.best.num_draft, plan.at_edge) == ("block", 2, True)
     assert "more may be faster" in plan.to_sentence()
+
+
+def test_a_tree_wins_where_later_siblings_are_worth_their_place():
+    ranks = {"rrsw": [[0.6, 0.2], [0.6, 0.2]]}
+    plan = make_plan({"token": [0.6, 0.36]}, 0.1, ranks, num_nodes=3)
+    trees = [choice for choice in plan.choices if choice.levels]
+    assert [(c.levels, round(c.expected_tokens, 2)) for c in trees] == [((2,), 1.8), ((2, 1), 2.16)]
+    assert plan.best == trees[1]
+    assert plan.best.speed_up == pytest.approx(2.16 / 1.2)
+    assert plan.at_edge
+    assert "make 3 drafts in a tree of 2 + 1 nodes and verify by rrsw" in plan.to_sentence()
+    assert not make_plan({"token": [0.6, 0.36]}, 0.1, ranks, num_nodes=0).best.levels
 
 
 @pytest.mark.parametrize(
@@ -87,6 +101,18 @@ def test_rounds_are_averaged_where_they_have_a_draft(case_of):
     assert survival_of_rounds(*one)["token"][0] == min(1, p / q)
 
 
+def test_ranks_are_averaged_where_they_have_a_draft(case_of):
+    case = case_of(30, 3, 9)
+    ranks = ranks_of_rounds(*case, num_siblings=4)
+    assert [*ranks] == ["rrsw", "rrs", "target-only"]
+    assert {table.shape for table in ranks.values()} == {(case.num_draft.max(), 4)}
+    here = case.num_draft > 1
+    alpha = np.minimum(case.p[here, 1], case.q[here, 1]).sum(axis=-1).mean()
+    for rule in ("rrs", "rrsw"):
+        assert ranks[rule][1, 0] == pytest.approx(alpha)
+    assert ranks_of_rounds(case.ids, None, case.p) == {}
+
+
 def test_files(tmp_path, case_of):
     case = case_of(20, 3, 7)
     names = ("draft_token_ids", "draft_probs", "target_probs", "num_draft")
@@ -101,6 +127,9 @@ def test_files(tmp_path, case_of):
     (tmp_path / "record.json").write_text(json.dumps(record.to_dict()))
     kept = [*record.acceptance_per_position]
     assert read_survival(tmp_path / "record.json") == {"recorded": kept}
+    assert read_ranks(tmp_path / "record.json") == {} == read_ranks(tmp_path / "one-hot.npz")
+    ranks, again = read_ranks(tmp_path / "rounds.npz"), ranks_of_rounds(*case)
+    assert all((ranks[rule] == again[rule]).all() for rule in again)
 
 
 def test_files_that_hold_neither(tmp_path):

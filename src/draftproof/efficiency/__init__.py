@@ -8,10 +8,11 @@ leading axes. Inputs are trusted to be laws.
 `siblings`     The same for several drafts at one position
 `optimum`      The best that any lossless rule can do there
 `chain`        Probabilities that 1, 2, ... drafts of a chain are kept
+`tree`         The best tree of drafts for its size
 `plan`         How many drafts, by which rule, at which cost
 =============  =====================================================================================
 """
 
-from draftproof.efficiency import chain, one_draft, optimum, plan, siblings
+from draftproof.efficiency import chain, one_draft, optimum, plan, siblings, tree
 
-__all__ = ["chain", "one_draft", "optimum", "plan", "siblings"]
+__all__ = ["chain", "one_draft", "optimum", "plan", "siblings", "tree"]

@@ -7,7 +7,9 @@ positions for the price of one,
     speed-up(g) = (1 + Pr(tau >= 1) + ... + Pr(tau >= g)) / (1 + g cost_ratio)
 
 (Leviathan, Kalman and Matias, ICML 2023, section 3.3, where Pr(tau >= i) = alpha^i.) Greedy block
-is left out: what it keeps after a text's first round is not known from its first.
+is left out: what it keeps after a text's first round is not known from its first. A tree of n nodes
+costs the drafter a call for each of its levels and the target one call, so its speed-up is
+E[tokens] / (1 + levels cost_ratio); see `draftproof.efficiency.tree`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import numpy.typing as npt
 
 from draftproof.acceptance import AcceptanceRecord
 from draftproof.efficiency.chain import survival_along
+from draftproof.efficiency.tree import RANKED_RULES, best_shape, mean_by_rank
 from draftproof.errors import complaint
 from draftproof.types import SparseProbs
 
@@ -33,6 +36,8 @@ __all__ = [
     "make_plan",
     "optimal_num_draft",
     "optimal_table",
+    "ranks_of_rounds",
+    "read_ranks",
     "read_survival",
     "survival_of_rounds",
 ]
@@ -40,16 +45,24 @@ __all__ = [
 PLANNED_RULES = ("block", "token", "gumbel", "exact-match")
 """Of two that are equally fast the first is chosen."""
 MOST_DRAFTS = 1_000
+MOST_SIBLINGS = 16
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One way to speculate: ``num_draft`` 0 is plain decoding."""
+    """One way to speculate: ``num_draft`` 0 is plain decoding.
+
+    Attributes:
+        levels: of a tree, its nodes at depth 1, 2, ...; empty for a chain.
+        parents: of a tree, each node's parent, -1 for the root.
+    """
 
     rule: str
     num_draft: int
     expected_tokens: float
     speed_up: float
+    levels: tuple[int, ...] = ()
+    parents: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,7 +72,7 @@ class Plan:
     Attributes:
         cost_ratio: cost of one call of the drafter over one of the target.
         best: the fastest choice.
-        choices: of each rule, with 0, 1, ... drafts.
+        choices: of each rule, with 0, 1, ... drafts; then trees of 1, 2, ... levels.
         at_edge: whether more drafts than the data hold may be faster still.
     """
 
@@ -81,20 +94,30 @@ class Plan:
         if not best.num_draft:
             return f"at a cost ratio of {self.cost_ratio:g} do not speculate"
         edge = "; the data end there, and more may be faster" if self.at_edge else ""
+        tree = f" in a tree of {' + '.join(map(str, best.levels))} nodes" if best.levels else ""
         return (
-            f"at a cost ratio of {self.cost_ratio:g} make {best.num_draft} drafts and verify by "
-            f"{best.rule}: {best.expected_tokens:.3g} tokens a round, {best.speed_up:.3g} times as "
-            f"fast as without{edge}"
+            f"at a cost ratio of {self.cost_ratio:g} make {best.num_draft} drafts{tree} and "
+            f"verify by {best.rule}: {best.expected_tokens:.3g} tokens a round, "
+            f"{best.speed_up:.3g} times as fast as without{edge}"
         )
 
 
-def make_plan(survival: Mapping[str, Sequence[float]], cost_ratio: float) -> Plan:
-    """Choose a rule and a number of drafts.
+def make_plan(
+    survival: Mapping[str, Sequence[float]],
+    cost_ratio: float,
+    by_rank: Mapping[str, npt.ArrayLike] | None = None,
+    num_nodes: int = 64,
+) -> Plan:
+    """Choose a rule and a number of drafts, in a chain or in a tree.
 
     Args:
         survival: for each rule Pr(tau >= 1), Pr(tau >= 2), ..., from `survival_of_rounds`,
             `read_survival`, or powers of alpha.
         cost_ratio: cost of one call of the drafter over one of the target, > 0.
+        by_rank: for each rule for trees the acceptance of each rank of siblings at each depth,
+            [D, K], from `ranks_of_rounds`, `read_ranks` or
+            `draftproof.efficiency.tree.ranks_accepted`; a chain alone if it is left out.
+        num_nodes: the most nodes that the target checks for the price of one call.
 
     >>> plan = make_plan({"token": [0.8, 0.64, 0.512, 0.4096]}, cost_ratio=0.1)
     >>> plan.best.num_draft, round(plan.best.speed_up, 3), plan.at_edge
@@ -110,8 +133,25 @@ def make_plan(survival: Mapping[str, Sequence[float]], cost_ratio: float) -> Pla
         raise ValueError(
             complaint("survival", "", found="no rule", wanted="at least one", fix="name a rule")
         )
+    for rule, table in (by_rank or {}).items():
+        for depth in range(1, len(np.asarray(table)) + 1):
+            shape = best_shape(table, num_nodes, depth)
+            speed = shape.expected_tokens / (1 + cost_ratio * len(shape.levels))
+            if len(shape.levels) == depth:
+                choices.append(
+                    Choice(
+                        rule,
+                        len(shape.parents),
+                        shape.expected_tokens,
+                        speed,
+                        shape.levels,
+                        shape.parents,
+                    )
+                )
     best = max(choices, key=lambda choice: choice.speed_up)
-    at_edge = 0 < best.num_draft == len(survival[best.rule])
+    deepest = len(best.levels) or best.num_draft
+    known = (by_rank or {})[best.rule] if best.levels else survival[best.rule]
+    at_edge = 0 < deepest == len(np.asarray(known))
     return Plan(cost_ratio, best, tuple(choices), at_edge)
 
 
@@ -133,6 +173,41 @@ def survival_of_rounds(
         reached = survival[:, drafted.any(axis=0)]
         averages[rule] = np.nanmean(reached, axis=0).tolist() if reached.size else []
     return averages
+
+
+def ranks_of_rounds(
+    draft_token_ids: npt.ArrayLike,
+    draft_probs: npt.ArrayLike | None,
+    target_probs: npt.ArrayLike,
+    num_draft: npt.ArrayLike | None = None,
+    *,
+    num_siblings: int = MOST_SIBLINGS,
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Average, over recorded rounds, what each rule for trees accepts of each rank of siblings.
+
+    A depth's average is over the rounds with a draft there: it takes it that acceptance depends on
+    a node's depth and rank alone. Nothing is known where the drafter is deterministic.
+
+    Args:
+        draft_token_ids, draft_probs, target_probs, num_draft: as for `draftproof.verify`, but with
+            every row of q over the target's vocabulary.
+        num_siblings: K.
+    """
+    if draft_probs is None:
+        return {}
+    q, p, ids = np.asarray(draft_probs), np.asarray(target_probs), np.asarray(draft_token_ids)
+    lengths = np.full(len(ids), ids.shape[1]) if num_draft is None else np.asarray(num_draft)
+    drafted = [np.flatnonzero(lengths > depth) for depth in range(ids.shape[1])]
+    laws = [(p[rows, depth], q[rows, depth]) for depth, rows in enumerate(drafted) if len(rows)]
+    return {rule: mean_by_rank(laws, num_siblings, rule) for rule in RANKED_RULES}
+
+
+def read_ranks(path: Path) -> dict[str, npt.NDArray[np.float64]]:
+    """Read what a plan of trees is made from, of a file as `read_survival` takes.
+
+    A record of acceptance speaks of chains alone: for it there is none.
+    """
+    return ranks_of_rounds(**_load_arrays(path)) if path.suffix == ".npz" else {}
 
 
 def read_survival(path: Path) -> dict[str, list[float]]:

@@ -303,6 +303,7 @@ def test_own_backends_are_named():
 def test_own_rules_are_named():
     subject = load("own:numpy:block")
     assert (subject.name, subject.spec) == ("draftproof.verify, numpy, block", "own:numpy:block")
+    assert isinstance(subject.call, functools.partial)
     assert subject.call.keywords == {"backend": "numpy", "rule": "block"}
     for rule in ("gumbel", "greedy-block", "blok"):
         with pytest.raises(SubjectNotFound, match="own:numpy: and one of token, exact-match, bloc"):
