@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "draw.hpp"
@@ -65,8 +66,9 @@ inline Choice target_only(NodeRows rows, const Siblings& siblings, double final,
               [](const SparseEntry& a, const SparseEntry& b) { return a.token < b.token; });
     const bool narrow = rows.p.dtype != Dtype::float64;
     const DraftLaw siblings_law{DraftLaw::Kind::sparse, {}, nullptr, &entries, narrow};
-    return recover({rows.p, siblings.count ? &siblings_law : nullptr}, final, scratch, sums,
-                   check);
+    const Choice choice =
+        recover({rows.p, siblings.count ? &siblings_law : nullptr}, final, scratch, sums, check);
+    return std::isfinite(check.p_mass) ? choice : Choice{-1, -1};  // a difference hides NaN
 }
 
 // The token rule for the first sibling; another one may be hit by chance.
