@@ -22,6 +22,7 @@ struct Weights {
     Row p;
     const DraftLaw* q;
     double scale = 1;
+    bool q_mass_counts = false;  // for more than a suspicion
 
     std::int64_t size() const { return p.size; }
 };
@@ -92,7 +93,8 @@ void sum_blocks(const Weights& weights, const Blocks& blocks, Scratch& scratch,
     if (p && (!weights.q || q)) {
         visit_runs(blocks, weights.size(), [&](std::int64_t start, std::int64_t n, int block) {
             if (q) {
-                sums.residual(p + start, q + start, weights.scale, n, out + block, check);
+                sums.residual(p + start, q + start, weights.scale, weights.q_mass_counts, n,
+                              out + block, check);
             } else {
                 sums.plain(p + start, n, out + block, check);
             }
@@ -107,7 +109,8 @@ void sum_blocks(const Weights& weights, const Blocks& blocks, Scratch& scratch,
         if (weights.q && weights.q->listed_within(at, size)) {
             const T* q_block = q ? q + at : scratch.q_block(T{});
             if (!q) weights.q->copy(at, size, scratch.q_block(T{}));
-            sums.residual(p_block, q_block, weights.scale, size, out + j, check);
+            sums.residual(p_block, q_block, weights.scale, weights.q_mass_counts, size, out + j,
+                          check);
         } else {
             sums.plain(p_block, size, out + j, check);
             out[j] *= weights.scale;
@@ -228,6 +231,22 @@ inline double total(const Scratch& scratch) {
                            std::accumulate(weights.begin() + j, weights.end(), 0.0));
 }
 
+// Sum by blocks in float32; how far every partial sum may be off by it, relative to the total.
+inline double sum_blocks_fast(const Weights& weights, const Blocks& blocks, Scratch& scratch,
+                              const RowSums& sums, RowCheck& check) {
+    RowCheck seen;
+    sum_blocks<float>(weights, blocks, scratch, sums, scratch.block_weights.data(), seen);
+    check.p_mass += seen.p_mass;
+    check.q_mass += seen.q_mass;
+    check.sign |= seen.sign;
+    if (weights.scale == 1) return kFastRoundoff;
+    return kScaledRoundoff * weights.scale * seen.p_mass / total(scratch);
+}
+
+// Two sums of V numbers, the definition's and ours, and the product with u, each rounding at most
+// once per number.
+inline double order_error(std::int64_t size) { return (2.0 * size + 16) * 0x1p-53; }
+
 // Sum float32 rows by blocks without a float32 rounding, and other rows in float64.
 inline void sum_blocks_exactly(const Weights& weights, const Blocks& blocks, Scratch& scratch,
                                const RowSums& sums, RowCheck& check) {
@@ -298,21 +317,20 @@ inline RowSum sum_row(const Weights& weights, Scratch& scratch, const RowSums& s
                       RowCheck& check) {
     using namespace detail;
     if (weights.size() <= kFew) return {sum_few(weights, scratch, check), 0, false};
-    const bool narrow = weights.scale == 1 && weights.p.dtype != Dtype::float64 &&
-                        (!weights.q || weights.q->fits_float32);
+    const bool fits_float32 = weights.p.dtype != Dtype::float64 &&
+                              (!weights.q || weights.q->fits_float32) && weights.scale > 1e-20;
     const Blocks blocks(weights.p);
     scratch.block_weights.resize(blocks.count());
-    if (narrow) {
-        sum_blocks<float>(weights, blocks, scratch, sums, scratch.block_weights.data(), check);
-    } else {
-        sum_blocks_exactly(weights, blocks, scratch, sums, check);
+    double rounding = HUGE_VAL;
+    if (fits_float32) rounding = sum_blocks_fast(weights, blocks, scratch, sums, check);
+    const bool narrow = rounding < 0.01;
+    if (!narrow) {
+        RowCheck again;
+        sum_blocks_exactly(weights, blocks, scratch, sums, fits_float32 ? again : check);
     }
     const double sum = total(scratch);
     if (!(sum > 1e-280 && sum < 1e280)) return {sum, HUGE_VAL, narrow};
-    // Two sums of V numbers, theirs and ours, and the product with u, each rounding at most once
-    // per number.
-    const double order_error = (2.0 * weights.size() + 16) * 0x1p-53;
-    return {sum, order_error + (narrow ? kFastRoundoff * 1.01 : 0), narrow};
+    return {sum, order_error(weights.size()) + (narrow ? rounding * 1.01 : 0), narrow};
 }
 
 // The sum as the definition makes it, of the weights that each(visit) visits.
@@ -342,8 +360,8 @@ inline Drawn draw_summed(const Weights& weights, double u, RowSum sum, Scratch& 
     if (token < 0 && sum.narrow) {
         RowCheck ignored;
         sum_blocks_exactly(weights, blocks, scratch, sums, ignored);
-        token = draw_by_blocks(weights, blocks, u, total(scratch),
-                               sum.error - kFastRoundoff * 1.01, scratch, sums);
+        token = draw_by_blocks(weights, blocks, u, total(scratch), order_error(weights.size()),
+                               scratch, sums);
     }
     return token < 0 ? draw_in_order(weights, u, scratch, sums) : Drawn{token, sum.total};
 }

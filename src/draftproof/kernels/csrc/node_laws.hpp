@@ -187,7 +187,7 @@ class CertifiedLaws {
         if (first_w_.is(0)) return false;  // and so are the weights of all below
         C_ = C_ + E_ / N_;
         ++rejections_;
-        weights_ = {rows_.p, rows_.q, first_w_.value / C_.value};
+        weights_ = {rows_.p, rows_.q, first_w_.value / C_.value, true};
         RowCheck seen;
         sum_ = sum_row(weights_, scratch_, sums_, seen);
         if (rejections_ == 1) {
@@ -207,7 +207,8 @@ class CertifiedLaws {
         }
         if (!replaced) {
             rejected_ += rows_.q->stored[x];
-            N_ = {check_.q_mass - rejected_, 2 * (rejections_ + 1) * order_error()};
+            const double rounding = rows_.q->fits_float32 ? kMassRoundoff * check_.q_mass : 0;
+            N_ = {check_.q_mass - rejected_, rounding + 2 * (rejections_ + 1) * order_error()};
         }
         return true;
     }

@@ -91,11 +91,11 @@ DRAFTPROOF_INLINE bool any_sign(V bits) {
     return any;
 }
 
-// What a pass accumulates beside the blocks' weights: a lane errs by a float32 rounding for each
-// of its numbers, a small part of the tolerance on a mass.
-template <typename V, typename Bits>
+// What a pass accumulates beside the blocks' weights. In float32 a lane sums no more than two blocks,
+// and where the mass of q counts no more than four numbers (kMassRoundoff).
+template <typename Bits>
 struct Masses {
-    V p[2] = {}, q[2] = {};
+    DoubleV p[2] = {}, q[2] = {};
     Bits signs = {};
     double p_tail = 0, q_tail = 0;
     bool sign_tail = false;
@@ -106,41 +106,48 @@ struct Masses {
         check.sign |= sign_tail || any_sign(signs);
     }
 };
-using Masses32 = Masses<FloatV, Bits32V>;
-using Masses64 = Masses<DoubleV, Bits64V>;
+using Masses32 = Masses<Bits32V>;
+using Masses64 = Masses<Bits64V>;
 
 // A weight max(0, a - b) is a - min(a, b), and both are nonnegative iff that minimum is: one
 // operation less than the plain way. NaN may give NaN, which the draw then does not trust.
 //
 // Differences and sums of four of them in float32, everything longer in float64. Each weight is
-// thereby off by at most three roundings (kFastRoundoff), which the draw certifies or repairs.
+// thereby off by at most three roundings (kFastRoundoff), or by five of the scaled p's
+// (kScaledRoundoff), which the draw certifies or repairs.
 // kStreams blocks, `gap` numbers apart, are read side by side: memory serves two streams of a row
 // faster than one.
-template <int kStreams>
-DRAFTPROOF_INLINE void residual_block(const float* p, const float* q, std::int64_t gap, int size,
-                                      double* weights, std::int64_t weight_gap, Masses32& masses) {
+template <int kStreams, bool kScaled>
+DRAFTPROOF_INLINE void residual_block(const float* p, const float* q, double scale,
+                                      std::int64_t gap, int size, double* weights,
+                                      std::int64_t weight_gap, Masses32& masses) {
+    const float factor = static_cast<float>(scale);
+    FloatV p_sums[2] = {}, q_sums[2] = {};
     DoubleV sums[kStreams] = {};
     int i = 0;
     for (; i + 4 * kFloats <= size; i += 4 * kFloats) {
         for (int s = 0; s < kStreams; ++s) {
-            FloatV parts[4];
+            FloatV parts[4], b[4];
             for (int k = 0; k < 4; ++k) {
                 const auto a = load_vector<FloatV>(p + s * gap + i + k * kFloats);
-                const auto b = load_vector<FloatV>(q + s * gap + i + k * kFloats);
-                const FloatV both = lesser(a, b);
-                parts[k] = a - both;
-                masses.p[k & 1] = accumulate(masses.p[k & 1], a);
-                masses.q[k & 1] = accumulate(masses.q[k & 1], b);
+                b[k] = load_vector<FloatV>(q + s * gap + i + k * kFloats);
+                const FloatV scaled = kScaled ? factor * a : a, both = lesser(scaled, b[k]);
+                parts[k] = scaled - both;
+                p_sums[k & 1] = accumulate(p_sums[k & 1], a);
+                if (!kScaled) q_sums[k & 1] = accumulate(q_sums[k & 1], b[k]);
                 masses.signs |= (Bits32V)both;
             }
             sums[s] += widen_sum((parts[0] + parts[1]) + (parts[2] + parts[3]));
+            if (kScaled) masses.q[s & 1] += widen_sum((b[0] + b[1]) + (b[2] + b[3]));
         }
     }
+    masses.p[0] += widen_sum(p_sums[0] + p_sums[1]);
+    masses.q[0] += widen_sum(q_sums[0] + q_sums[1]);
     for (int s = 0; s < kStreams; ++s) {
         double weight = total(sums[s]);
         for (int j = i; j < size; ++j) {
             const float a = p[s * gap + j], b = q[s * gap + j];
-            const double difference = static_cast<double>(a) - static_cast<double>(b);
+            const double difference = scale * a - static_cast<double>(b);
             weight += difference > 0 ? difference : 0;
             masses.p_tail += a;
             masses.q_tail += b;
@@ -294,19 +301,30 @@ DRAFTPROOF_INLINE void visit_blocks(std::int64_t n, TwoBlocks two, OneBlock one)
     }
 }
 
-static void residual_float32(const float* p, const float* q, std::int64_t n, double* weights,
-                             RowCheck& check) {
+template <bool kScaled>
+DRAFTPROOF_INLINE void residual(const float* p, const float* q, double scale, std::int64_t n,
+                                double* weights, RowCheck& check) {
     Masses32 masses;
     visit_blocks(
         n,
         [&](std::int64_t j, std::int64_t half) __attribute__((always_inline)) {
-            residual_block<2>(p + j * kBlock, q + j * kBlock, half * kBlock, kBlock, weights + j,
-                              half, masses);
+            residual_block<2, kScaled>(p + j * kBlock, q + j * kBlock, scale, half * kBlock,
+                                       kBlock, weights + j, half, masses);
         },
         [&](std::int64_t j, int size) __attribute__((always_inline)) {
-            residual_block<1>(p + j * kBlock, q + j * kBlock, 0, size, weights + j, 0, masses);
+            residual_block<1, kScaled>(p + j * kBlock, q + j * kBlock, scale, 0, size,
+                                       weights + j, 0, masses);
         });
     masses.add_to(check);
+}
+
+static void residual_float32(const float* p, const float* q, std::int64_t n, double* weights,
+                             RowCheck& check) {
+    residual<false>(p, q, 1, n, weights, check);
+}
+static void fast_residual_float32(const float* p, const float* q, double scale, std::int64_t n,
+                                  double* weights, RowCheck& check) {
+    residual<true>(p, q, scale, n, weights, check);
 }
 
 template <typename T>
@@ -400,8 +418,9 @@ static void scaled_weights_float32(const float* p, const float* q, double scale,
 }
 
 constexpr RowSums kRowSums = {
-    residual_float32, scaled_residual_float32, scaled_residual_float64, scaled_weights_float32,
-    plain_float32,    plain_float64,           exact_plain_float32,     largest_float32,
+    residual_float32,        fast_residual_float32,  scaled_residual_float32,
+    scaled_residual_float64, scaled_weights_float32, plain_float32,
+    plain_float64,           exact_plain_float32,    largest_float32,
     largest_float64,
 };
 

@@ -76,7 +76,7 @@ class TreeVerifier {
    private:
     Row target_row(std::int64_t context) const { return forest_.target.row(b_, -1, context); }
     Row draft_row(std::int64_t context) const { return forest_.draft.row(b_, -1, context); }
-    // Summed without a float32 rounding unless it is `narrow`.
+    // Summed without a float32 rounding unless it is to be `narrow`.
     DraftLaw draft_law(std::int64_t context, bool narrow = false) const {
         return {DraftLaw::Kind::dense, draft_row(context), nullptr, nullptr, narrow};
     }
@@ -152,40 +152,45 @@ class TreeVerifier {
             const DraftLaw q = draft_law(context, draft_row(context).dtype != Dtype::float64);
             return naive_tree({p, &q}, here, final, scratch_, sums_, seen_);
         }
-        const DraftLaw q = draft_law(context);
-        bool doubt = false;
-        if (forest_.rule != TreeRule::hu_greedy && forest_.vocabulary > kFew) {
-            CertifiedLaws laws({p, &q}, scratch_, sums_, doubt);
+        bool doubt = true;
+        for (const bool narrow : {true, false}) {
+            if (!certifies(narrow)) continue;
+            const DraftLaw q = draft_law(context, narrow);
+            CertifiedLaws laws({p, &q}, scratch_, sums_, doubt = false);
             const Choice choice = recursive_rejection(laws, here, replaced(), final);
-            if (!doubt) {
-                seen_ = laws.check();
-                return choice;
-            }
+            if (doubt) continue;
+            seen_ = laws.check();
+            return choice;
         }
         seen_.sign = true;  // not seen at all: to be judged
+        const DraftLaw q = draft_law(context);
         ExactLaws laws({p, &q}, scratch_, sums_, doubt);
         if (forest_.rule == TreeRule::hu_greedy) return hu_greedy(laws, here, final);
         return recursive_rejection(laws, here, replaced(), final);
     }
 
+    // Whether decisions may be certified from block sums, of float32 if they are to be `narrow`.
+    bool certifies(bool narrow) const {
+        return forest_.rule != TreeRule::hu_greedy && forest_.vocabulary > kFew &&
+               !(narrow && forest_.draft.dtype == Dtype::float64);
+    }
+
     bool replaced() const { return forest_.rule == TreeRule::rrs; }
 
     std::int64_t go_up(bool judged) {
-        draft_laws_.clear();
-        for (std::int64_t c = 0; c < tree_.contexts(); ++c) draft_laws_.push_back(draft_law(c));
-        bool doubt = forest_.vocabulary <= kFew, suspicious = doubt;
-        if (!doubt) {
-            auto laws = laws_by_context<CertifiedLaws>(doubt);
+        bool doubt = true, suspicious = true;
+        for (const bool narrow : {true, false}) {
+            if (!doubt || !certifies(narrow)) continue;
+            auto laws = laws_by_context<CertifiedLaws>(narrow, doubt = false);
             traverse(tree_, laws, forest_.final[b_], doubt, emission_);
-            suspicious = judged && (doubt || is_any_suspicious(laws));
+            suspicious = doubt || is_any_suspicious(laws);
         }
         if (judged && suspicious) {
             const std::int64_t fault = judge_every_row();
             if (fault) return fault;
         }
         if (doubt) {
-            doubt = false;
-            auto laws = laws_by_context<ExactLaws>(doubt);
+            auto laws = laws_by_context<ExactLaws>(false, doubt = false);
             traverse(tree_, laws, forest_.final[b_], doubt, emission_);
         }
         if (!judged) return status::ok;
@@ -198,7 +203,11 @@ class TreeVerifier {
     }
 
     template <typename Laws>
-    std::vector<Laws> laws_by_context(bool& doubt) {
+    std::vector<Laws> laws_by_context(bool narrow, bool& doubt) {
+        draft_laws_.clear();
+        for (std::int64_t c = 0; c < tree_.contexts(); ++c) {
+            draft_laws_.push_back(draft_law(c, narrow));
+        }
         std::vector<Laws> laws;
         laws.reserve(tree_.contexts());
         for (std::int64_t c = 0; c < tree_.contexts(); ++c) {
