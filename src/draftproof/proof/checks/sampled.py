@@ -78,7 +78,8 @@ def check_ragged(subject: Subject, plan: Plan) -> Iterator[Finding]:
         how = f" in ragged rows, padded with {padding.value}"
         experiment = replace(rows, padding=padding)
         sampler = Sampler(subject, experiment, plan.seed, f"ragged {padding.name}")
-        yield from Trial("ragged", plan, visible, size, deadline, how).run(sampler)
+        least = LEAST_TEXTS // len(Padding)
+        yield from Trial("ragged", plan, visible, size, deadline, how, least).run(sampler)
 
 
 def check_few_rows(subject: Subject, plan: Plan) -> Iterator[Finding]:
