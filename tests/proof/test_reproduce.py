@@ -5,7 +5,7 @@ import pytest
 import draftproof
 from draftproof.proof.figure import Figure
 from draftproof.proof.mutants import get
-from draftproof.proof.reproduce import reproduce
+from draftproof.proof.reproduce import accepted_by_siblings, reproduce
 
 SMALL = {"sequences": 30_000, "rows": 20_000}
 
@@ -14,7 +14,7 @@ def test_every_value_is_met():
     figures = list(reproduce(**SMALL))
     assert [figure for figure in figures if not figure.met] == []
     names = [figure.name for figure in figures]
-    assert len(set(names)) == len(names) == 35
+    assert len(set(names)) == len(names) == 72
     assert all(figure.source for figure in figures)
 
 
@@ -23,6 +23,17 @@ def test_the_derived_values_are_those_of_the_formulas():
     assert expected["alpha: first drafts accepted"] == pytest.approx(1 - 0.5 * (0.25 + 0.05 + 0.3))
     assert expected["tokens that a call emits"] == pytest.approx((1 - 0.7**4) / 0.3, abs=5e-4)
     assert expected["the same without the bonus"] == pytest.approx((1 - 0.7**3) / 0.3, abs=5e-4)
+
+
+def test_a_wrong_rule_for_siblings_misses(monkeypatch):
+    right = draftproof.verify_tree
+
+    def wrong(tree, p, rng, rule):
+        return right(tree, p, rng, rule="nss")
+
+    monkeypatch.setattr(draftproof, "verify_tree", wrong)
+    missed = {f.name.split()[2].rstrip(",") for f in accepted_by_siblings(500, 0) if not f.met}
+    assert missed == {"naive-tree", "rrs", "rrsw", "k-seq", "hu-greedy"}
 
 
 @pytest.mark.parametrize("name", ["resample p on a rejection", "one uniform for all"])

@@ -15,11 +15,18 @@ import numpy.typing as npt
 
 import draftproof
 from draftproof.efficiency import optimum, siblings
-from draftproof.proof.exact.exact_law import expected_accepted
+from draftproof.efficiency.chain import survival_in
+from draftproof.proof.exact.exact_law import exact_law, expected_accepted
+from draftproof.proof.exact.tree_law import tree_law
 from draftproof.proof.figure import Figure
 from draftproof.proof.mutants import get
+from draftproof.proof.mutants.block import Block
+from draftproof.proof.mutants.skeleton import Call
 from draftproof.proof.sampled.joint_test import SEED, joint_test
 from draftproof.proof.worlds.catalogue import WORLDS
+from draftproof.proof.worlds.tree_world import TREE_WORLDS, TreeWorld
+from draftproof.proof.worlds.world import World
+from draftproof.trees import TREE_RULES, Draws, sample_siblings
 
 __all__ = ["ROWS", "SEQUENCES", "SIGMAS", "reproduce"]
 
@@ -51,7 +58,11 @@ def reproduce(
         seed: of all that is drawn.
     """
     yield from accepted_drafts()
+    yield from block_against_token()
+    yield from hierarchical_block()
     yield from accepted_siblings()
+    yield from accepted_in_trees()
+    yield from accepted_by_siblings(rows // 400, seed)
     yield from joint_law(sequences, seed)
     yield from four_tokens(rows, seed)
     yield from tokens_per_call(rows, seed)
@@ -76,6 +87,40 @@ def accepted_drafts() -> Iterator[Figure]:
         yield Figure(name, expected, measured, source)
 
 
+def block_against_token() -> Iterator[Figure]:
+    """E[tau] over drafters and lengths: the rules run in rationals, against their closed forms."""
+    for eighths in (3, 4, 6):
+        world = World.chain([(2, 6)] * 2, [(eighths, 8 - eighths)] * 2)
+        target, draft = (np.array(law, dtype=object) for law in (world.target, world.draft))
+        for num_draft in (1, 2, 3):
+            for rule, source in (("token", _LEVIATHAN), ("block", _SUN)):
+                kept = survival_in(target, draft, num_draft, rule=rule)
+                measured = expected_accepted(rule, world, num_draft)
+                name = f"E[tau] of {rule}, P = (1/4, 3/4), Q(0) = {eighths}/8, g = {num_draft}"
+                yield Figure(name, sum(kept, Fraction(0)), measured, source)
+
+
+class _Hierarchical(Block):
+    """Block, but a whole draft is tested by p(x) / q(x), without block's cap on the way."""
+
+    def thresholds(self, call: Call) -> Array:
+        h = super().thresholds(call)
+        p, q = call.drafted()
+        joint = np.prod(np.divide(p, q, out=np.ones_like(p), where=q > 0), axis=1)
+        rows = np.flatnonzero(call.num_draft)
+        h[rows, call.num_draft[rows] - 1] = joint[rows]
+        return h
+
+
+def hierarchical_block() -> Iterator[Figure]:
+    """How far the joint law of three tokens is off where the cap is left out of the last test."""
+    law = exact_law(_Hierarchical(), WORLDS["toy"], 2)
+    measured = law.total_variation(WORLDS["toy"].target_law(3))
+    yield Figure("total variation of block, last test by p(x) / q(x), toy, g = 2", Fraction(1, 9),
+                 measured, "path (1, 0), of mass 2/9, is kept always in place of every other time",
+                 tolerance=float(law.error), why="the rounding of its float64 rows")  # fmt: skip
+
+
 def accepted_siblings() -> Iterator[Figure]:
     """Acceptance of two iid siblings on the first row of L4, by each rule's closed form."""
     p, q = (np.array(rows[0], dtype=object) for rows in (WORLDS["L4"].target, WORLDS["L4"].draft))
@@ -91,6 +136,48 @@ def accepted_siblings() -> Iterator[Figure]:
     measured = siblings.k_seq(p.astype(float), q.astype(float), 2)
     yield Figure("acceptance of k-seq, 2 siblings, L4", 0.83768, float(measured),
                  "SpecTr, arXiv 2310.15141", tolerance=5e-6, why=_ROUNDED)  # fmt: skip
+
+
+def accepted_in_trees() -> Iterator[Figure]:
+    """E[tau] of whole trees, enumerated in rationals."""
+    world = World.chain([(3, 4, 3)] * 3, [(6, 3, 1)] * 3)
+    pair = TreeWorld(world, (2,), Draws.WITHOUT_REPLACEMENT)
+    source = "worked out by hand"
+    yield Figure("E[tau] of traversal, 2 siblings, P = (.3, .4, .3), Q = (.6, .3, .1)",
+                 Fraction(7, 8), tree_law("traversal", pair).emitted - 1, source)  # fmt: skip
+    toy = TREE_WORLDS["toy, 2 x 2, iid"]
+    P, Q = (np.array(rows[0], dtype=object) for rows in (toy.world.target, toy.world.draft))
+    once = siblings.rrs(P, Q, 2)
+    yield Figure("E[tau] of rrs, a tree of 2 x 2, toy", once + once**2,
+                 tree_law("rrs", toy).emitted - 1, "a + a^2, a = rrs's acceptance")  # fmt: skip
+
+
+def accepted_by_siblings(rows: int, seed: int) -> Iterator[Figure]:
+    """Acceptance over the number of siblings at V = 1,000: verified trees, against closed forms."""
+    rng = np.random.default_rng(seed)
+    V = 1_000
+    logits = 2 * rng.standard_normal(V)
+    p, q = (np.exp(law) / np.exp(law).sum() for law in (logits, logits + rng.standard_normal(V)))
+    for rule, closed_form, numbers in (
+        ("nss", siblings.nss, (2, 4, 8)),
+        ("naive-tree", siblings.naive_tree, (2, 4, 8)),
+        ("rrs", siblings.rrs, (2, 4, 8)),
+        ("rrsw", siblings.rrsw, (2,)),
+        ("k-seq", siblings.k_seq, (2, 4, 8)),
+        ("hu-greedy", siblings.hu_greedy, (2, 4, 8)),
+    ):
+        draws = Draws.IID if rule == "nss" else TREE_RULES[rule].draws[0]
+        for K in numbers:
+            tree = sample_siblings(np.broadcast_to(q, (rows, V)), K, rng, draws=draws)
+            result = draftproof.verify_tree(
+                tree, np.broadcast_to(p, (rows, K + 1, V)), rng, rule=rule
+            )
+            expected = float(closed_form(p, q, K))
+            chance = np.log(2e6) / rows
+            error = chance / 3 + np.sqrt((chance / 3) ** 2 + 2 * chance * expected * (1 - expected))
+            yield Figure(f"acceptance of {rule}, {K} siblings, V = 1,000, {rows:,} rows", expected,
+                         float(result.num_accepted.mean()), "its closed form",
+                         tolerance=float(error), why="Bernstein's inequality at 1e-6")  # fmt: skip
 
 
 def joint_law(sequences: int, seed: int) -> Iterator[Figure]:
