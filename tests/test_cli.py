@@ -234,12 +234,14 @@ def test_mutants_are_listed(monkeypatch):
         print("a subject prints")
         return rows
 
+    tree = {**row, "name": "no update", "caught_by": "tree-oracle"}
     monkeypatch.setattr("draftproof.proof.mutants.table", table)
+    monkeypatch.setattr("draftproof.proof.trees.gallery.tree_table", lambda: [tree])
     result = run("mutants")
     assert result.exit_code == 0
     assert "accept always lossy" in " ".join(result.stdout.split())
     assert "0.34375" in result.stdout
-    assert json.loads(run("mutants", "--json").stdout) == rows
+    assert json.loads(run("mutants", "--json").stdout) == [*rows, tree]
 
 
 @pytest.mark.parametrize(

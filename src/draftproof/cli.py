@@ -310,9 +310,10 @@ def mutants(as_json: AsJson = False) -> None:
     nothing, of its randomness can be reached.
     """
     from draftproof.proof.mutants import table
+    from draftproof.proof.trees.gallery import tree_table
 
     with redirect_stdout(None):  # one of them prints, and computing a distance runs it
-        rows = table()
+        rows = [*table(), *tree_table()]
     _show(rows, as_json, ("name", "kind", "total_variation", "caught_by", "public", "does"))
 
 

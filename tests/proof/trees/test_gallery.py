@@ -1,13 +1,15 @@
 # mypy: no-check-untyped-defs
+import json
 from fractions import Fraction
 
 import pytest
 
 from draftproof.proof.exact.tree_law import tree_law
+from draftproof.proof.mutants import table
 from draftproof.proof.subjects.contracts import Contract
 from draftproof.proof.subjects.loading import SubjectNotFound
 from draftproof.proof.subjects.subject import load
-from draftproof.proof.trees.gallery import sibling_rule, tree_gallery
+from draftproof.proof.trees.gallery import sibling_rule, tree_gallery, tree_table
 from draftproof.proof.trees.matrix import KEY_TREE_CONTROLS, judge_tree_gallery, tree_killers
 from draftproof.proof.trial.plan import make_plan
 from draftproof.proof.worlds.tree_world import TREE_WORLDS
@@ -57,8 +59,7 @@ def test_names_are_unique():
 
 @by_name(WRONG)
 def test_every_wrong_one_dies_of_exact_evidence(mutant):
-    expected = "tree-calls" if mutant.kind == "rounds" else "tree-oracle"
-    assert tree_killers(mutant.name, PLAN) == (expected,)
+    assert tree_killers(mutant.name, PLAN) == (mutant.caught_by,)
 
 
 @by_name([m for m in RIGHT if m.world.startswith("L4, 2,")])
@@ -91,6 +92,18 @@ def test_how_far_each_is_off(name):
 )
 def test_how_far_off_where_it_takes_two_levels_or_three_siblings(name, expected):
     assert float(GALLERY[name].total_variation) == pytest.approx(expected, abs=5e-5)
+
+
+def test_a_row_has_what_the_table_of_the_others_has():
+    row = GALLERY["no update"].to_row()
+    assert json.loads(json.dumps(row)) == row
+    assert (row["total_variation"], row["caught_by"]) == (0.125, "tree-oracle")
+    assert row["spec"] == "tree-mutant:no_update"
+
+
+@pytest.mark.slow
+def test_the_table_has_the_columns_of_the_others():
+    assert {tuple(row) for row in tree_table()} == {tuple(row) for row in table()}
 
 
 def test_a_fault_between_calls_is_right_in_each():

@@ -36,6 +36,7 @@ __all__ = [
     "sibling_rule",
     "tree_gallery",
     "tree_rule",
+    "tree_table",
 ]
 
 Array = npt.NDArray[Any]
@@ -102,6 +103,30 @@ class TreeMutant:
         """How the command line and other processes load it as a subject."""
         return f"tree-mutant:{self.identifier}"
 
+    @property
+    def caught_by(self) -> str:
+        """The first check that catches it; empty for a right one."""
+        return {"lossy": "tree-oracle", "rounds": "tree-calls", "equivalent": ""}[self.kind]
+
+    def to_row(self) -> dict[str, Any]:
+        """Describe it as `draftproof.proof.mutants.table` does, in JSON types."""
+        return {
+            "name": self.name,
+            "does": self.does,
+            "public": self.public,
+            "kind": self.kind,
+            "family": "trees",
+            "subject_class": "driven",
+            "drivable": True,
+            "seen": "rounds" if self.kind == "rounds" else "row",
+            "caught_by": self.caught_by,
+            "first_caught_by": {"driven": self.caught_by or None},
+            "world": self.world,
+            "total_variation": float(self.total_variation),
+            "note": self.note,
+            "spec": self.spec,
+        }
+
     @cached_property
     def total_variation(self) -> Fraction:
         """Exact distance of its law from the target's, in its world; 0 within rounding.
@@ -126,6 +151,11 @@ def tree_gallery() -> Mapping[str, TreeMutant]:
     for family in ("sibling_faults", "tree_faults", "equivalents"):
         importlib.import_module(f"draftproof.proof.trees.{family}")
     return MappingProxyType(TREE_GALLERY)
+
+
+def tree_table() -> list[dict[str, Any]]:
+    """Return what `draftproof mutants` shows of them; computing the distances takes seconds."""
+    return [mutant.to_row() for mutant in tree_gallery().values()]
 
 
 def sibling_rule(name: str, draws: Draws, **about: Any) -> Callable[[SiblingRule], SiblingRule]:
