@@ -13,7 +13,7 @@ from draftproof.rules import PLAIN_RULES
 from draftproof.types import IntArray, VerifyResult
 from draftproof.validation import VALIDATE, mass_tolerance
 
-__all__ = ["uniform", "verify_chain", "verify_plain"]
+__all__ = ["column_of", "uniform", "verify_chain", "verify_plain"]
 
 _RULES = PLAIN_RULES
 """In the order of the kernel's enum."""
@@ -33,13 +33,6 @@ def verify_chain(
     Reads the drafted entries up to each row's first rejection and the one or two rows of its last
     draw; allocates the result alone (and, with a ``draft_to_target``, its inverse).
     """
-    vocabulary = drafter_vocabulary = batch.target_probs.shape[-1]
-    column_of = None
-    if batch.draft_to_target is not None:
-        drafter_vocabulary = len(batch.draft_to_target)
-        if batch.draft_probs is not None and batch.sparse_ids is None:
-            column_of = np.full(vocabulary, -1, dtype=np.int32)
-            column_of[batch.draft_to_target] = np.arange(drafter_vocabulary)
     size = len(batch.num_draft)
     token_ids = np.empty((size, batch.max_draft + 1), dtype=np.int64)
     num_emitted, status = np.empty((2, size), dtype=np.int64)
@@ -51,7 +44,7 @@ def verify_chain(
         batch.drafter_token_ids,
         batch.draft_probs,
         batch.sparse_ids,
-        column_of,
+        column_of(batch),
         batch.target_probs,
         batch.num_draft,
         batch.cu_num_draft,
@@ -59,10 +52,10 @@ def verify_chain(
         np.ascontiguousarray(accept, np.float64),  # a generator of one's own may hand out anything
         np.ascontiguousarray(final, np.float64),
         batch.max_draft,
-        drafter_vocabulary,
+        batch.drafter_vocabulary,
         _RULES.index(rule),
         VALIDATE.index(validate),
-        mass_tolerance(batch.target_probs.dtype, vocabulary),
+        mass_tolerance(batch.target_probs.dtype, batch.vocabulary),
         draft_tolerance,
         num_threads,
         available_threads,
@@ -71,6 +64,15 @@ def verify_chain(
         status,
     )
     return token_ids, num_emitted, status
+
+
+def column_of(batch: Batch) -> npt.NDArray[np.int32] | None:
+    """Return the column of each target id in the rows of a mapped draft law, -1 without one."""
+    if batch.draft_to_target is None or batch.draft_probs is None or batch.sparse_ids is not None:
+        return None
+    columns = np.full(batch.vocabulary, -1, dtype=np.int32)
+    columns[batch.draft_to_target] = np.arange(batch.drafter_vocabulary)
+    return columns
 
 
 _native.set_surroundings(

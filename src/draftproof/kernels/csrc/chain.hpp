@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "argmax.hpp"
+#include "call.hpp"
+#include "draft_rows.hpp"
 #include "draw.hpp"
 #include "judge.hpp"
 #include "laws.hpp"
@@ -18,49 +20,12 @@
 
 namespace draftproof {
 
-enum class Rule { token, exact_match, block };
-
-// One call's arrays, in either layout. Row b's drafts are draft_token_ids[first(b) + i].
-struct Call {
-    Rule rule;
-    Validate validate;
-    Side target_side, draft_side;
-    std::int64_t size, max_draft, vocabulary, drafter_vocabulary;
-    const std::int64_t* num_draft;
-    const std::int64_t* cu_num_draft;       // null if padded
-    const std::int64_t* draft_token_ids;    // in the target's vocabulary
-    const std::int64_t* drafter_token_ids;  // in the drafter's
-    RowTable target;
-    DraftLaw::Kind draft_kind;
-    RowTable draft;
-    const std::int64_t* sparse_ids;  // beside draft's rows
-    const std::int32_t* column_of;
-    const double* accept;
-    const double* final;
-    const bool* greedy;  // null if no row is
-    std::int64_t* token_ids;
-    std::int64_t* num_emitted;
-    std::int64_t* status;
-
-    bool packed() const { return cu_num_draft != nullptr; }
-    std::int64_t first(std::int64_t b) const { return packed() ? cu_num_draft[b] : b * max_draft; }
-
-    Row target_row(std::int64_t b, std::int64_t i) const {
-        return target.row(b, packed() ? cu_num_draft[b] + b : -1, i);
-    }
-    Row draft_row(std::int64_t b, std::int64_t i) const {
-        return draft.row(b, packed() ? cu_num_draft[b] : -1, i);
-    }
-    const std::int64_t* sparse_ids_row(std::int64_t b, std::int64_t i) const {
-        return sparse_ids + (first(b) + i) * draft.size;
-    }
-};
-
 // Verifies rows one at a time; one for each thread.
 class ChainVerifier {
    public:
     ChainVerifier(const Call& call, Scratch& scratch)
-        : call_(call), scratch_(scratch), sums_(*best_instruction_set().sums) {}
+        : call_(call), scratch_(scratch), sums_(*best_instruction_set().sums),
+          draft_(call, scratch.entries) {}
 
     void verify(std::int64_t b) {
         b_ = b;
@@ -147,7 +112,7 @@ class ChainVerifier {
         std::int64_t outcome = status::ok;
         if (recovered) {
             law = draft_law(tau_);
-            suspicious |= law_is_suspicious_;
+            suspicious |= draft_.is_suspicious();
             drawn = draw({p, &law}, u, scratch_, sums_, check);
             const bool dense = law.kind == DraftLaw::Kind::dense ||
                                law.kind == DraftLaw::Kind::mapped;
@@ -204,7 +169,7 @@ class ChainVerifier {
             const bool dense = law.kind == DraftLaw::Kind::dense ||
                                law.kind == DraftLaw::Kind::mapped;
             suspicious = check.sign || call_.target_side.is_off(check.p_mass) ||
-                         (recovered && (law_is_suspicious_ ||
+                         (recovered && (draft_.is_suspicious() ||
                                         (dense && call_.draft_side.is_off(check.q_mass))));
             if (judged && suspicious) {
                 std::int64_t fault = judge_row(weights.p, call_.target_side);
@@ -268,59 +233,9 @@ class ChainVerifier {
     double target_entry(std::int64_t i) const { return call_.target_row(b_, i)[drafts_[i]]; }
 
     double draft_entry(std::int64_t i) const {
-        if (call_.draft_kind == DraftLaw::Kind::point_mass) return 1;
-        const Row row = call_.draft_row(b_, i);
-        if (call_.draft_kind == DraftLaw::Kind::sparse) {
-            const std::int64_t* ids = call_.sparse_ids_row(b_, i);
-            double sum = 0;
-            for (std::int64_t m = 0; m < row.size; ++m) {
-                if (ids[m] == drafts_[i]) sum += row[m];
-            }
-            return sum;
-        }
-        return drafter_ids_[i] < row.size ? row[drafter_ids_[i]] : 0;
+        return draft_.entry(b_, i, drafts_[i], drafter_ids_[i]);
     }
-
-    DraftLaw draft_law(std::int64_t i) {
-        law_is_suspicious_ = false;
-        DraftLaw law{call_.draft_kind, {}, call_.column_of, &scratch_.entries, true};
-        if (law.kind == DraftLaw::Kind::point_mass) {
-            scratch_.entries.assign(1, {drafts_[i], 1.0});
-            return law;
-        }
-        law.stored = call_.draft_row(b_, i);
-        law.fits_float32 = law.stored.dtype != Dtype::float64;
-        if (law.kind == DraftLaw::Kind::sparse) gather_entries(i, law);
-        return law;
-    }
-
-    // Sort a sparse row by token and merge the tokens that occur twice, in their order.
-    void gather_entries(std::int64_t i, DraftLaw& law) {
-        const std::int64_t* ids = call_.sparse_ids_row(b_, i);
-        auto& entries = scratch_.entries;
-        entries.clear();
-        double mass = 0;
-        for (std::int64_t m = 0; m < law.stored.size; ++m) {
-            if (ids[m] < 0) continue;
-            const double probability = law.stored[m];
-            mass += probability;
-            law_is_suspicious_ |= ids[m] >= call_.vocabulary || !(probability >= 0);
-            entries.push_back({ids[m], probability});
-        }
-        law_is_suspicious_ |= call_.draft_side.is_off(mass);
-        std::stable_sort(entries.begin(), entries.end(),
-                         [](const auto& a, const auto& b) { return a.token < b.token; });
-        std::size_t kept = 0;
-        for (std::size_t m = 0; m < entries.size(); ++m) {
-            if (kept && entries[kept - 1].token == entries[m].token) {
-                entries[kept - 1].probability += entries[m].probability;
-                law.fits_float32 = false;
-            } else {
-                entries[kept++] = entries[m];
-            }
-        }
-        entries.resize(kept);
-    }
+    DraftLaw draft_law(std::int64_t i) { return draft_.law(b_, i, drafts_[i]); }
 
     std::int64_t judge_entries() const {
         if (call_.rule == Rule::exact_match) return status::ok;
@@ -345,16 +260,7 @@ class ChainVerifier {
         return status::ok;
     }
 
-    std::int64_t judge_draft_row(std::int64_t i) const {
-        if (call_.draft_kind == DraftLaw::Kind::point_mass) return status::ok;
-        const Row row = call_.draft_row(b_, i);
-        const std::int64_t* ids =
-            call_.draft_kind == DraftLaw::Kind::sparse ? call_.sparse_ids_row(b_, i) : nullptr;
-        for (std::int64_t m = 0; ids && m < row.size; ++m) {
-            if (ids[m] >= call_.vocabulary) return status::sparse_id_out_of_range;
-        }
-        return judge_row(row, call_.draft_side, ids);
-    }
+    std::int64_t judge_draft_row(std::int64_t i) const { return draft_.judge(b_, i); }
 
     static constexpr std::int64_t kPrefetched = 8;
     static constexpr double kLargest = std::numeric_limits<double>::max();
@@ -362,10 +268,10 @@ class ChainVerifier {
     const Call& call_;
     Scratch& scratch_;
     const RowSums& sums_;
+    DraftRows draft_;
     std::int64_t b_ = 0, g_ = 0, tau_ = 0, last_token_ = -1;
     const std::int64_t* drafts_ = nullptr;       // in the target's vocabulary
     const std::int64_t* drafter_ids_ = nullptr;  // in the drafter's
-    bool law_is_suspicious_ = false;
 };
 
 }  // namespace draftproof
