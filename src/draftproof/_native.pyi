@@ -8,6 +8,9 @@ import numpy.typing as npt
 from draftproof.types import VerifyResult
 
 Array = npt.NDArray[Any]
+LogitSide = tuple[tuple[Array, ...] | None, tuple[Array, Array, Array] | None, Array | None]
+"""(temperature, top_p, min_p, typical_p, top_k, filters, ties); (edit_from, edit_ids, edit_logits);
+masks."""
 
 def set_surroundings(
     result_type: type,
@@ -63,6 +66,32 @@ def verify_chain(
     status: Array,
     /,
 ) -> int: ...
+def verify_logits(
+    draft_token_ids: Array,
+    drafter_token_ids: Array,
+    draft_laws: Array | None,
+    sparse_ids: Array | None,
+    column_of: Array | None,
+    target_logits: Array,
+    target: LogitSide,
+    draft: LogitSide | None,
+    num_draft: Array,
+    cu_num_draft: Array | None,
+    greedy: Array | None,
+    accept: Array,
+    final: Array,
+    max_draft: int,
+    drafter_vocabulary: int,
+    rule: int,
+    validate: int,
+    draft_tolerance: float,
+    most_threads: int | None,
+    available_threads: Callable[[], int],
+    token_ids: Array,
+    num_emitted: Array,
+    status: Array,
+    /,
+) -> None: ...
 def forest_depth(num_nodes: Array, parents: Array, /) -> int: ...
 def verify_forest(
     num_nodes: Array,

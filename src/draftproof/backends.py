@@ -70,7 +70,9 @@ def load_backend(name: str, rule: str = "token") -> tuple[str, ModuleType]:
 @functools.cache
 def load_logits_backend(name: str, rule: str) -> tuple[str, ModuleType]:
     """Return the same for laws that are made of logits."""
-    kernels = {backend: at for backend, at in RULES[rule].kernels.items() if backend != "native"}
+    kernels = dict(RULES[rule].kernels)
+    if "native" in kernels:
+        kernels["native"] = "draftproof.kernels.logits_native"
     if rule == "token":
         kernels["numpy"] = "draftproof.kernels.logits_numpy"
     return _load(name, rule, kernels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ __all__ = ["ParamsBatch", "read_params"]
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+
+_PLAIN = SamplingParams()
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +65,9 @@ class ParamsBatch:
         return cls._of_table(rows, np.array([_columns(row) for row in rows], dtype=np.float64))
 
     @classmethod
+    @functools.lru_cache(maxsize=64)
     def alike(cls, params: SamplingParams, size: int) -> ParamsBatch:
-        """Give all of B requests the same parameters."""
+        """Give all of B requests the same parameters; the same object each time."""
         return cls._of_table((params,) * size, np.array([_columns(params)]).repeat(size, axis=0))
 
     @classmethod
@@ -122,7 +126,7 @@ class ParamsBatch:
 def read_params(name: str, value: Any, size: int) -> ParamsBatch:
     """Read one `SamplingParams` for all requests, B of them, a `ParamsBatch`, or None."""
     if value is None:
-        value = SamplingParams()
+        value = _PLAIN
     if isinstance(value, SamplingParams):
         return ParamsBatch.alike(value, size)
     wanted = f"a SamplingParams for all, or a sequence of {size}"

@@ -10,6 +10,7 @@
 #include <cfenv>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 
 #include "chain.hpp"
 #include "chain_few.hpp"
+#include "logit_chain.hpp"
 #include "numpy_arrays.hpp"
 #include "philox.hpp"
 #include "row_sums.hpp"
@@ -94,6 +96,42 @@ std::int64_t run(const Call& call, int threads) {
     return bits;
 }
 
+void read_laws(Call& call, nb::handle target, nb::handle draft, nb::handle sparse_ids,
+               nb::handle column_of) {
+    const Array rows(target);
+    const auto laws = optional_array(draft), sparse = optional_array(sparse_ids),
+               columns = optional_array(column_of);
+    call.target = rows.table();
+    call.vocabulary = rows.size(rows.rank() - 1);
+    call.draft_kind = !laws     ? DraftLaw::Kind::point_mass
+                      : sparse  ? DraftLaw::Kind::sparse
+                      : columns ? DraftLaw::Kind::mapped
+                                : DraftLaw::Kind::dense;
+    if (laws) call.draft = laws->table();
+    call.sparse_ids = data_or_null<std::int64_t>(sparse);
+    call.column_of = data_or_null<std::int32_t>(columns);
+}
+
+void read_drafts(Call& call, nb::handle draft_token_ids, nb::handle drafter_token_ids,
+                 nb::handle num_draft, nb::handle cu_num_draft, nb::handle greedy) {
+    const Array lengths(num_draft);
+    call.size = lengths.size(0);
+    call.num_draft = lengths.as<const std::int64_t>();
+    call.cu_num_draft = data_or_null<std::int64_t>(optional_array(cu_num_draft));
+    call.draft_token_ids = Array(draft_token_ids).as<const std::int64_t>();
+    call.drafter_token_ids = Array(drafter_token_ids).as<const std::int64_t>();
+    call.greedy = data_or_null<bool>(optional_array(greedy));
+}
+
+void read_results(Call& call, nb::handle accept, nb::handle final, nb::handle token_ids,
+                  nb::handle num_emitted, nb::handle status_bits) {
+    call.accept = Array(accept).as<const double>();
+    call.final = Array(final).as<const double>();
+    call.token_ids = Array(token_ids).as<std::int64_t>();
+    call.num_emitted = Array(num_emitted).as<std::int64_t>();
+    call.status = Array(status_bits).as<std::int64_t>();
+}
+
 // target_tolerance, draft_tolerance: how far from 1 a row's mass may lie.
 // token_ids, num_emitted, status: written. Returns the bits of all rows together.
 std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_ids,
@@ -105,37 +143,83 @@ std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_i
                           double draft_tolerance, nb::handle most_threads,
                           nb::handle available_threads, nb::handle token_ids,
                           nb::handle num_emitted, nb::handle status_bits) {
-    const Array lengths(num_draft), target(target_probs);
-    const auto draft = optional_array(draft_probs), sparse = optional_array(sparse_ids),
-               columns = optional_array(column_of);
     Call call{};
     call.rule = static_cast<Rule>(rule);
     call.validate = static_cast<Validate>(validate);
     call.target_side = target_side(target_tolerance);
     call.draft_side = draft_side(draft_tolerance);
-    call.size = lengths.size(0);
     call.max_draft = max_draft;
-    call.vocabulary = target.size(target.rank() - 1);
     call.drafter_vocabulary = drafter_vocabulary;
-    call.num_draft = lengths.as<const std::int64_t>();
-    call.cu_num_draft = data_or_null<std::int64_t>(optional_array(cu_num_draft));
-    call.draft_token_ids = Array(draft_token_ids).as<const std::int64_t>();
-    call.drafter_token_ids = Array(drafter_token_ids).as<const std::int64_t>();
-    call.target = target.table();
-    call.draft_kind = !draft    ? DraftLaw::Kind::point_mass
-                      : sparse  ? DraftLaw::Kind::sparse
-                      : columns ? DraftLaw::Kind::mapped
-                                : DraftLaw::Kind::dense;
-    if (draft) call.draft = draft->table();
-    call.sparse_ids = data_or_null<std::int64_t>(sparse);
-    call.column_of = data_or_null<std::int32_t>(columns);
-    call.accept = Array(accept).as<const double>();
-    call.final = Array(final).as<const double>();
-    call.greedy = data_or_null<bool>(optional_array(greedy));
-    call.token_ids = Array(token_ids).as<std::int64_t>();
-    call.num_emitted = Array(num_emitted).as<std::int64_t>();
-    call.status = Array(status_bits).as<std::int64_t>();
+    read_laws(call, target_probs, draft_probs, sparse_ids, column_of);
+    read_drafts(call, draft_token_ids, drafter_token_ids, num_draft, cu_num_draft, greedy);
+    read_results(call, accept, final, token_ids, num_emitted, status_bits);
     return run(call, num_threads(call, most_threads, available_threads));
+}
+
+// (temperature, top_p, min_p, typical_p, top_k, filters, ties), each [B], or None; (edit_from [R+1],
+// edit_ids, edit_logits) over the R rows, or None; masks [R, ceil(V / 32)] or None.
+LogitSide read_logit_side(nb::handle params, nb::handle edits, nb::handle masks) {
+    LogitSide side{};
+    if (!params.is_none()) {
+        side.temperature = Array(params[0]).as<const double>();
+        side.top_p = Array(params[1]).as<const double>();
+        side.min_p = Array(params[2]).as<const double>();
+        side.typical_p = Array(params[3]).as<const double>();
+        side.top_k = Array(params[4]).as<const std::int64_t>();
+        side.filters = Array(params[5]).as<const std::int64_t>();
+        side.ties = Array(params[6]).as<const std::int64_t>();
+    }
+    if (!edits.is_none()) {
+        side.edit_from = Array(edits[0]).as<const std::int64_t>();
+        side.edit_ids = Array(edits[1]).as<const std::int64_t>();
+        side.edit_logits = Array(edits[2]).as<const double>();
+    }
+    side.masks = data_or_null<std::uint32_t>(optional_array(masks));
+    return side;
+}
+
+LogitScratch& thread_logit_scratch() {
+    thread_local const auto scratch = std::make_unique<LogitScratch>();
+    return *scratch;
+}
+
+// target, draft: (params, edits, masks), and draft None where draft_laws holds probabilities.
+// token_ids, num_emitted and status are written.
+void verify_logits(nb::handle draft_token_ids, nb::handle drafter_token_ids,
+                   nb::handle draft_laws, nb::handle sparse_ids, nb::handle column_of,
+                   nb::handle target_logits, nb::handle target, nb::handle draft,
+                   nb::handle num_draft, nb::handle cu_num_draft, nb::handle greedy,
+                   nb::handle accept, nb::handle final, std::int64_t max_draft,
+                   std::int64_t drafter_vocabulary, int rule, int validate,
+                   double draft_tolerance, nb::handle most_threads, nb::handle available_threads,
+                   nb::handle token_ids, nb::handle num_emitted, nb::handle status_bits) {
+    LogitCall call{};
+    call.rule = static_cast<Rule>(rule);
+    call.validate = static_cast<Validate>(validate);
+    call.target_side = target_side(0);
+    call.draft_side = draft_side(draft_tolerance);
+    call.max_draft = max_draft;
+    call.drafter_vocabulary = drafter_vocabulary;
+    read_laws(call, target_logits, draft_laws, sparse_ids, column_of);
+    read_drafts(call, draft_token_ids, drafter_token_ids, num_draft, cu_num_draft, greedy);
+    read_results(call, accept, final, token_ids, num_emitted, status_bits);
+    call.target_logits = read_logit_side(target[0], target[1], target[2]);
+    call.drafts_have_logits = !draft.is_none();
+    if (call.drafts_have_logits) {
+        call.draft_logits = read_logit_side(draft[0], draft[1], draft[2]);
+    }
+    // A request looks at some rows, and an exponential costs more than a sum.
+    const int threads = num_threads(4 * call.size, call.vocabulary, call.target.dtype,
+                                    most_threads, available_threads);
+    nb::gil_scoped_release release;
+    constexpr std::int64_t kGrain = 1 << 16;  // logits
+    const std::int64_t grain = std::max<std::int64_t>(1, kGrain / (call.vocabulary + 64));
+    ThreadPool::instance().run(call.size, grain, threads,
+                               [&call](std::int64_t begin, std::int64_t end) {
+                                   const DefaultFloatEnvironment environment;
+                                   LogitChainVerifier verifier(call, thread_logit_scratch());
+                                   for (std::int64_t b = begin; b < end; ++b) verifier.verify(b);
+                               });
 }
 
 // How deep the deepest tree is. A parent that is no earlier node counts as the root.
@@ -455,6 +539,13 @@ NB_MODULE(_native, module) {
                "accept"_a, "final"_a, "max_draft"_a, "drafter_vocabulary"_a, "rule"_a,
                "validate"_a, "target_tolerance"_a, "draft_tolerance"_a, "most_threads"_a.none(),
                "available_threads"_a, "token_ids"_a, "num_emitted"_a, "status"_a);
+    module.def("verify_logits", &verify_logits, "draft_token_ids"_a, "drafter_token_ids"_a,
+               "draft_laws"_a.none(), "sparse_ids"_a.none(), "column_of"_a.none(),
+               "target_logits"_a, "target"_a, "draft"_a.none(), "num_draft"_a,
+               "cu_num_draft"_a.none(), "greedy"_a.none(), "accept"_a, "final"_a, "max_draft"_a,
+               "drafter_vocabulary"_a, "rule"_a, "validate"_a, "draft_tolerance"_a,
+               "most_threads"_a.none(), "available_threads"_a, "token_ids"_a, "num_emitted"_a,
+               "status"_a);
     module.def("forest_depth", &forest_depth);
     module.def("verify_forest", &verify_forest, "num_nodes"_a, "token_ids"_a, "parents"_a,
                "draw_order"_a.none(), "draft_probs"_a.none(), "target_probs"_a, "greedy"_a.none(),

@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <limits>
 
+#include "exponentials.hpp"
+#include "numbers.hpp"
+
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define DRAFTPROOF_X86 1
 #include <immintrin.h>
@@ -76,6 +79,7 @@ struct RowSums {
 #define DRAFTPROOF_MM(name) _mm_##name
 #define DRAFTPROOF_VECTOR_BYTES 16
 #include "row_sums_isa.hpp"
+#include "exponentials_isa.hpp"
 #undef DRAFTPROOF_ISA
 #undef DRAFTPROOF_MM
 #undef DRAFTPROOF_VECTOR_BYTES
@@ -92,6 +96,7 @@ struct RowSums {
 #define DRAFTPROOF_MM(name) _mm256_##name
 #define DRAFTPROOF_VECTOR_BYTES 32
 #include "row_sums_isa.hpp"
+#include "exponentials_isa.hpp"
 #undef DRAFTPROOF_ISA
 #undef DRAFTPROOF_MM
 #undef DRAFTPROOF_VECTOR_BYTES
@@ -109,6 +114,7 @@ struct RowSums {
 #define DRAFTPROOF_MM(name) _mm512_##name
 #define DRAFTPROOF_VECTOR_BYTES 64
 #include "row_sums_isa.hpp"
+#include "exponentials_isa.hpp"
 #undef DRAFTPROOF_ISA
 #undef DRAFTPROOF_MM
 #undef DRAFTPROOF_VECTOR_BYTES
@@ -126,15 +132,16 @@ namespace draftproof {
 struct InstructionSet {
     const char* name;
     const RowSums* sums;
+    const Exponentials* exponentials;
 };
 
 // Best first; the last one runs everywhere.
 inline constexpr InstructionSet kInstructionSets[] = {
 #if DRAFTPROOF_X86
-    {"avx512", &avx512::kRowSums},
-    {"avx2", &avx2::kRowSums},
+    {"avx512", &avx512::kRowSums, &avx512::kExponentials},
+    {"avx2", &avx2::kRowSums, &avx2::kExponentials},
 #endif
-    {"baseline", &baseline::kRowSums},
+    {"baseline", &baseline::kRowSums, &baseline::kExponentials},
 };
 
 inline bool runs_here(const InstructionSet& set) {

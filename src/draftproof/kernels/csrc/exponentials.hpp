@@ -1,0 +1,52 @@
+// Powers of two, in float32 by the vector and in float64: what a softmax is made of.
+#pragma once
+
+#include <cstdint>
+
+namespace draftproof {
+
+// 2^r = 1 + r * (c[0] + c[1] r + ...) for |r| <= 1/2: minimax, within 1.54 * 2^-24 of 2^r.
+constexpr int kFloatDegree = 5;
+constexpr float kFloatPowers[kFloatDegree] = {0x1.62e42ap-1f, 0x1.ebf9bcp-3f, 0x1.c6b752p-5f,
+                                              0x1.3cea88p-7f, 0x1.5bba14p-10f};
+
+// log(2)^k / k!, within 2^-56.
+constexpr int kDoubleDegree = 13;
+struct DoublePowers {
+    double at[kDoubleDegree] = {};
+
+    constexpr DoublePowers() {
+        constexpr long double kLog2 = 0.693147180559945309417232121458176568L;
+        long double power = 1;
+        for (int k = 0; k < kDoubleDegree; ++k) {
+            power *= kLog2 / (k + 1);
+            at[k] = static_cast<double>(power);
+        }
+    }
+};
+inline constexpr DoublePowers kDoublePowers;
+
+// 2^((z - shift) * scale), for z <= shift, as computed below in float32, errs by no more than
+// kPowerError + kDepthError * |log| of itself, relatively: the polynomial and its roundings; and
+// two more of a sum; and those of z - shift, of the scale and, without a fused one, of their product.
+constexpr double kPowerError = 6 * 0x1p-24;
+constexpr double kDepthError = 3 * 0x1p-24;
+
+// Of NaN all are NaN; of -inf, and of what lies too deep for their type, exactly 0.
+struct Exponentials {
+    // The sum, four numbers at a time in float32 and the rest in float64. `ahead` is read next.
+    double (*sum_float32)(const float* z, std::int64_t n, float shift, float scale,
+                          const float* ahead);
+    // factor times each of them.
+    void (*float32)(const float* z, std::int64_t n, float shift, float scale, float factor,
+                    float* out);
+    void (*float64)(const double* z, std::int64_t n, double shift, double scale, double factor,
+                    double* out);
+    // min((top - z) * per, last), rounded down.
+    void (*bins_float32)(const float* z, std::int64_t n, float top, float per, int last,
+                         std::int32_t* out);
+    void (*widen_float16)(const std::uint16_t* words, std::int64_t n, float* out);
+    void (*widen_bfloat16)(const std::uint16_t* words, std::int64_t n, float* out);
+};
+
+}  // namespace draftproof

@@ -1,0 +1,176 @@
+// Exponentials of logits, written once in vector extensions and included once for each instruction
+// set, behind row_sums_isa.hpp, whose vectors these are. No include guard: that is the point.
+
+namespace draftproof {
+namespace DRAFTPROOF_ISA {
+
+#define DRAFTPROOF_INLINE static inline __attribute__((always_inline))
+
+// a * b + c, in one rounding where the machine has it: nothing here has to round alike everywhere.
+#if DRAFTPROOF_X86 && DRAFTPROOF_VECTOR_BYTES > 16
+DRAFTPROOF_INLINE FloatV fused(FloatV a, FloatV b, FloatV c) {
+    return (FloatV)DRAFTPROOF_MM(fmadd_ps)((Floats)a, (Floats)b, (Floats)c);
+}
+DRAFTPROOF_INLINE DoubleV fused(DoubleV a, DoubleV b, DoubleV c) {
+    return (DoubleV)DRAFTPROOF_MM(fmadd_pd)((Doubles)a, (Doubles)b, (Doubles)c);
+}
+#else
+template <typename V>
+DRAFTPROOF_INLINE V fused(V a, V b, V c) {
+    return a * b + c;
+}
+#endif
+
+// The greater, or b if either is NaN.
+#if DRAFTPROOF_X86
+DRAFTPROOF_INLINE FloatV greater(FloatV a, FloatV b) {
+    return (FloatV)DRAFTPROOF_MM(max_ps)((Floats)a, (Floats)b);
+}
+DRAFTPROOF_INLINE DoubleV greater(DoubleV a, DoubleV b) {
+    return (DoubleV)DRAFTPROOF_MM(max_pd)((Doubles)a, (Doubles)b);
+}
+#else
+template <typename V>
+DRAFTPROOF_INLINE V greater(V a, V b) {
+    return a > b ? a : b;
+}
+#endif
+
+template <typename V, typename T>
+DRAFTPROOF_INLINE V all_lanes(T value) {
+    return value - V{};
+}
+
+// factor * 2^((z - shift) * scale) where z <= shift; NaN of NaN, 0 of -inf and of what is too small.
+//
+// The exponent is rounded to an integer n by adding 1.5 * 2^23 + 127 (2^52 and 1023 for doubles),
+// which leaves n biased in the low bits; 2^n is those bits shifted, and 2^r a polynomial whose
+// constant is 1, so that equal logits have weights of exactly 1.
+struct PowersFloat {
+    FloatV shift, scale, lowest, factor;
+
+    PowersFloat(float shift_by, float scale_by, float factor_by)
+        : shift(all_lanes<FloatV>(shift_by)), scale(all_lanes<FloatV>(scale_by)),
+          lowest(all_lanes<FloatV>(-127 / scale_by)), factor(all_lanes<FloatV>(factor_by)) {}
+
+    DRAFTPROOF_INLINE FloatV power(FloatV z, const PowersFloat& by) {
+        const FloatV magic = all_lanes<FloatV>(0x1.8p23f + 127), one = all_lanes<FloatV>(1.0f);
+        const FloatV d = greater(by.lowest, z - by.shift);
+        const FloatV biased = fused(d, by.scale, magic);
+        const FloatV r = fused(d, by.scale, magic - biased);
+        FloatV sum = all_lanes<FloatV>(kFloatPowers[kFloatDegree - 1]);
+        for (int k = kFloatDegree - 2; k >= 0; --k) {
+            sum = fused(sum, r, all_lanes<FloatV>(kFloatPowers[k]));
+        }
+        return fused(sum, r, one) * (FloatV)((Bits32V)biased << 23);
+    }
+};
+
+// The same in float64, down to its denormals: 2^(n + 64) * 2^-64.
+struct PowersDouble {
+    DoubleV shift, scale, lowest, factor;
+
+    PowersDouble(double shift_by, double scale_by, double factor_by)
+        : shift(all_lanes<DoubleV>(shift_by)), scale(all_lanes<DoubleV>(scale_by)),
+          lowest(all_lanes<DoubleV>(-1087 / scale_by)), factor(all_lanes<DoubleV>(factor_by)) {}
+
+    DRAFTPROOF_INLINE DoubleV power(DoubleV z, const PowersDouble& by) {
+        const DoubleV magic = all_lanes<DoubleV>(0x1.8p52 + (1023 + 64)),
+                      one = all_lanes<DoubleV>(1.0);
+        const DoubleV d = greater(by.lowest, z - by.shift);
+        const DoubleV biased = fused(d, by.scale, magic);
+        const DoubleV r = fused(d, by.scale, magic - biased);
+        DoubleV sum = all_lanes<DoubleV>(kDoublePowers.at[kDoubleDegree - 1]);
+        for (int k = kDoubleDegree - 2; k >= 0; --k) {
+            sum = fused(sum, r, all_lanes<DoubleV>(kDoublePowers.at[k]));
+        }
+        return fused(sum, r, one) * (DoubleV)((Bits64V)biased << 52) * 0x1p-64;
+    }
+};
+
+// The last few numbers, as a vector of their own that ends in -inf.
+template <typename V, typename T>
+DRAFTPROOF_INLINE V load_tail(const T* at, std::int64_t n) {
+    T lanes[sizeof(V) / sizeof(T)];
+    for (T& lane : lanes) lane = -std::numeric_limits<T>::infinity();
+    __builtin_memcpy(lanes, at, n * sizeof(T));
+    return load_vector<V>(lanes);
+}
+
+// `ahead` is what the caller reads next: it comes from memory while this computes.
+static double sum_powers_float32(const float* z, std::int64_t n, float shift, float scale,
+                                 const float* ahead) {
+    const PowersFloat by(shift, scale, 1);
+    DoubleV sums[2] = {};
+    std::int64_t i = 0;
+    for (; i + 4 * kFloats <= n; i += 4 * kFloats) {
+        FloatV parts[4];
+        for (int k = 0; k < 4; ++k) {
+            parts[k] = PowersFloat::power(load_vector<FloatV>(z + i + k * kFloats), by);
+        }
+        for (int k = 0; k < 4 * kFloats; k += 16) __builtin_prefetch(ahead + i + k);
+        const FloatV sum = (parts[0] + parts[1]) + (parts[2] + parts[3]);
+        HalfV halves[2];
+        __builtin_memcpy(halves, &sum, sizeof sum);
+        sums[0] += widen(halves[0]);
+        sums[1] += widen(halves[1]);
+    }
+    for (; i < n; i += kFloats) {
+        const FloatV at = i + kFloats <= n ? load_vector<FloatV>(z + i)
+                                           : load_tail<FloatV>(z + i, n - i);
+        sums[0] += widen_sum(PowersFloat::power(at, by));
+    }
+    return total(sums[0] + sums[1]);
+}
+
+template <typename V, typename By, typename T>
+DRAFTPROOF_INLINE void write_powers(const T* z, std::int64_t n, const By& by, T* out) {
+    constexpr int lanes = sizeof(V) / sizeof(T);
+    std::int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        const V value = by.factor * By::power(load_vector<V>(z + i), by);
+        __builtin_memcpy(out + i, &value, sizeof value);
+    }
+    if (i < n) {
+        const V value = by.factor * By::power(load_tail<V>(z + i, n - i), by);
+        __builtin_memcpy(out + i, &value, (n - i) * sizeof(T));
+    }
+}
+
+static void powers_float32(const float* z, std::int64_t n, float shift, float scale, float factor,
+                           float* out) {
+    write_powers<FloatV>(z, n, PowersFloat(shift, scale, factor), out);
+}
+static void powers_float64(const double* z, std::int64_t n, double shift, double scale,
+                           double factor, double* out) {
+    write_powers<DoubleV>(z, n, PowersDouble(shift, scale, factor), out);
+}
+
+static void bins_float32(const float* z, std::int64_t n, float top, float per, int last,
+                         std::int32_t* out) {
+    const FloatV tops = all_lanes<FloatV>(top), pers = all_lanes<FloatV>(per),
+                 lasts = all_lanes<FloatV>(static_cast<float>(last));
+    for (std::int64_t i = 0; i < n; i += kFloats) {
+        const bool whole = i + kFloats <= n;
+        const FloatV at = whole ? load_vector<FloatV>(z + i) : load_tail<FloatV>(z + i, n - i);
+        const auto bins = __builtin_convertvector(lesser((tops - at) * pers, lasts), Bits32V);
+        __builtin_memcpy(out + i, &bins, whole ? sizeof bins : (n - i) * sizeof *out);
+    }
+}
+
+static void widen_float16(const std::uint16_t* words, std::int64_t n, float* out) {
+    for (std::int64_t i = 0; i < n; ++i) out[i] = draftproof::widen_float16(words[i]);
+}
+static void widen_bfloat16(const std::uint16_t* words, std::int64_t n, float* out) {
+    for (std::int64_t i = 0; i < n; ++i) out[i] = draftproof::widen_bfloat16(words[i]);
+}
+
+constexpr Exponentials kExponentials = {
+    sum_powers_float32, powers_float32, powers_float64,
+    bins_float32,       widen_float16,  widen_bfloat16,
+};
+
+#undef DRAFTPROOF_INLINE
+
+}  // namespace DRAFTPROOF_ISA
+}  // namespace draftproof

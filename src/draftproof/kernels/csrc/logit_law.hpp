@@ -1,0 +1,325 @@
+// The law of a row of logits: softmax(z / T) of the tokens that its filters keep.
+//
+// The first pass is in float32: a sum and a maximum for each block, with a bound on the error of
+// every partial sum. What it leaves open is settled in float64 (`refine`). A row with few tokens
+// left is a list of them, in float64 from the start.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "draw.hpp"
+#include "exponentials.hpp"
+#include "kept.hpp"
+#include "logit_row.hpp"
+#include "row_sums.hpp"
+
+namespace draftproof {
+
+struct Candidate {
+    std::int64_t token;
+    double z, weight;
+};
+
+class LogitLaw {
+   public:
+    enum class Fault { none, not_finite, empty };
+
+    LogitLaw() : set_(best_instruction_set()) {}
+
+    // Look at a whole row, at a temperature. All other functions speak of the row looked at last.
+    Fault look_at(const LogitRow& row, double temperature) {
+        row_ = row;
+        kept_ = {};
+        set_temperature(temperature);
+        is_list_ = row.size <= kFew;
+        if (is_list_) return list_row();
+        return sum_row();
+    }
+
+    bool is_list() const { return is_list_; }
+    std::int64_t size() const { return row_.size; }
+    const LogitRow& row() const { return row_; }
+    std::vector<Candidate>& list() { return list_; }
+    double largest() const { return largest_; }
+    const Kept& kept() const { return kept_; }
+    double total() const { return total_; }
+
+    // Relative, of every partial sum of the law and of every probability.
+    double error() const { return error_; }
+    // The same for the sum of the probabilities that `write` gives in float32.
+    double written_error() const { return exact_ ? 0x1p-23 : error_ + written_error_; }
+
+    double probability(std::int64_t token) const {
+        if (is_list_) {
+            const auto at = std::lower_bound(
+                list_.begin(), list_.end(), token,
+                [](const Candidate& candidate, std::int64_t id) { return candidate.token < id; });
+            return at != list_.end() && at->token == token ? at->weight / total_ : 0;
+        }
+        const double z = row_[token];
+        return kept_.has(z, token) ? weight(z) / total_ : 0;
+    }
+
+    double weight(double z) const { return std::exp((z - shift_) / temperature_); }
+
+    std::int64_t num_blocks() const { return (row_.size + kLogitBlock - 1) / kLogitBlock; }
+    int block_size(std::int64_t j) const {
+        return static_cast<int>(
+            std::min<std::int64_t>(kLogitBlock, row_.size - j * kLogitBlock));
+    }
+    double block_largest(std::int64_t j) const { return largests_[j]; }
+    const std::vector<double>& block_sums() const { return sums_; }
+
+    // The probabilities of a block; not of a list.
+    void write(std::int64_t j, float* out) { write_scaled(j, 1 / total_, out); }
+    void write(std::int64_t j, double* out) {
+        write_weights(j, out);
+        for (int i = 0; i < block_size(j); ++i) out[i] /= total_;
+    }
+
+    // The weights of a block, whose total is `total()` within the error.
+    void write_weights(std::int64_t j, float* out) { write_scaled(j, 1, out); }
+    void write_weights(std::int64_t j, double* out) {
+        const int n = block_size(j);
+        row_.doubles(j * kLogitBlock, n, z64_);
+        exps().float64(z64_, n, shift_, scale_, 1, out);
+        kept_.apply(z64_, j * kLogitBlock, n, out);
+    }
+
+    // How many steps of 1 / per each logit of a block lies below the largest, at most `last`.
+    void write_bins(std::int64_t j, float per, int last, std::int32_t* out) {
+        const int n = block_size(j);
+        const std::int64_t start = j * kLogitBlock;
+        if (const float* z = row_.floats(start, n, z32_, exps())) {
+            exps().bins_float32(z, n, static_cast<float>(largest_), per, last, out);
+        } else {
+            row_.doubles(start, n, z64_);
+            narrow(n, largest_);
+            exps().bins_float32(z32_, n, 0, per, last, out);
+        }
+    }
+
+    // Keep less of the row, at a temperature, and sum it anew.
+    void keep(const Kept& kept, double temperature) {
+        kept_ = kept;
+        set_temperature(temperature);
+        exact_ = false;
+        shift_ = round_up(largest_);
+        sum_kept();
+    }
+
+    // Keep the tokens of the list alone, by token.
+    Fault keep_list(double temperature) {
+        set_temperature(temperature);
+        is_list_ = true;
+        return weigh_list();
+    }
+
+    // The law of a drafter at temperature 0.
+    void be_point_mass(const LogitRow& row, std::int64_t token) {
+        row_ = row;
+        list_.assign(1, {token, 0, 1});
+        keep_list(1);
+    }
+
+    // Sum the row in float64.
+    void refine() {
+        if (exact_) return;
+        exact_ = true;
+        shift_ = largest_;
+        if (is_list_) return;
+        total_ = 0;
+        for (std::int64_t j = 0; j < num_blocks(); ++j) {
+            sums_[j] = 0;
+            if (largests_[j] < kept_.low) continue;
+            write_weights(j, w64_);
+            for (int i = 0; i < block_size(j); ++i) sums_[j] += w64_[i];
+            total_ += sums_[j];
+        }
+        error_ = order_error();
+    }
+    bool is_exact() const { return exact_; }
+
+    // Call f(start, n, z) for the blocks that may hold a logit of `least` or more, z float or double.
+    template <typename Function>
+    void visit(double least, Function f) {
+        for (std::int64_t j = 0; j < num_blocks(); ++j) {
+            if (largests_[j] < least) continue;
+            const int n = block_size(j);
+            const std::int64_t start = j * kLogitBlock;
+            if (const float* z = row_.floats(start, n, z32_, exps())) {
+                f(start, n, z);
+            } else {
+                row_.doubles(start, n, z64_);
+                f(start, n, static_cast<const double*>(z64_));
+            }
+        }
+    }
+
+    double scale() const { return scale_; }
+    const Exponentials& exps() const { return *set_.exponentials; }
+    const RowSums& row_sums() const { return *set_.sums; }
+
+   private:
+    void write_scaled(std::int64_t j, double factor, float* out) {
+        const int n = block_size(j);
+        const std::int64_t start = j * kLogitBlock;
+        const auto narrow_factor = static_cast<float>(factor);
+        if (const float* z = row_.floats(start, n, z32_, exps())) {
+            exps().float32(z, n, static_cast<float>(shift_), scale32_, narrow_factor, out);
+            kept_.apply(z, start, n, out);
+        } else {
+            row_.doubles(start, n, z64_);
+            narrow(n, shift_);
+            exps().float32(z32_, n, 0, scale32_, narrow_factor, out);
+            kept_.apply(z64_, start, n, out);
+        }
+    }
+
+    void set_temperature(double temperature) {
+        temperature_ = temperature;
+        scale_ = kLog2E / temperature;
+        scale32_ = static_cast<float>(scale_);
+    }
+
+    double order_error() const { return (2.0 * row_.size + 64) * 0x1p-53; }
+
+    // z64_ - shift as float32.
+    void narrow(int n, double shift) {
+        for (int i = 0; i < n; ++i) z32_[i] = static_cast<float>(z64_[i] - shift);
+    }
+
+    Fault list_row() {
+        list_.clear();
+        double z[kFew];
+        row_.doubles(0, static_cast<int>(row_.size), z);
+        for (std::int64_t token = 0; token < row_.size; ++token) {
+            if (!(z[token] < kInfinity)) return Fault::not_finite;
+            if (z[token] > -kInfinity) list_.push_back({token, z[token], 0});
+        }
+        return weigh_list();
+    }
+
+    Fault weigh_list() {
+        exact_ = true;
+        largest_ = -kInfinity;
+        for (const Candidate& candidate : list_) largest_ = std::max(largest_, candidate.z);
+        shift_ = largest_;
+        total_ = 0;
+        for (Candidate& candidate : list_) total_ += candidate.weight = weight(candidate.z);
+        error_ = (2.0 * list_.size() + 64) * 0x1p-53;
+        return list_.empty() ? Fault::empty : Fault::none;
+    }
+
+    Fault sum_row() {
+        const std::int64_t count = num_blocks();
+        sums_.resize(count);
+        largests_.resize(count);
+        shifts_.resize(count);
+        float shift = -std::numeric_limits<float>::infinity();
+        largest_ = -kInfinity;
+        for (std::int64_t j = 0; j < count; ++j) {
+            const std::int64_t start = j * kLogitBlock;
+            const int n = block_size(j);
+            const float* z = row_.floats(start, n, z32_, exps());
+            if (z) {
+                largests_[j] = row_sums().largest(z, n);
+            } else {
+                row_.doubles(start, n, z64_);
+                largests_[j] = row_sums().largest(z64_, n);
+            }
+            if (largests_[j] > largest_) {
+                largest_ = largests_[j];
+                shift = round_up(largest_);
+            }
+            if (largest_ == -kInfinity) {
+                if (sum_of(z, n) != -kInfinity) return Fault::not_finite;
+                sums_[j] = 0;
+            } else if (z) {
+                const float* ahead = row_.stored.as<float>() ? z + kLogitBlock : z;
+                sums_[j] = exps().sum_float32(z, n, shift, scale32_, ahead);
+            } else {
+                narrow(n, shift);
+                sums_[j] = exps().sum_float32(z32_, n, 0, scale32_, z32_);
+            }
+            shifts_[j] = shift;
+        }
+        if (largest_ == -kInfinity) return Fault::empty;
+        shift_ = shift;
+        add_blocks();
+        exact_ = false;
+        judge_float32();
+        return std::isnan(total_) || largest_ == kInfinity ? Fault::not_finite : Fault::none;
+    }
+
+    // The sum of a block without a number above -inf: -inf, unless there is NaN.
+    double sum_of(const float* z, int n) const {
+        double sum = -kInfinity;
+        for (int i = 0; i < n; ++i) sum += z ? z[i] : z64_[i];
+        return sum;
+    }
+
+    static float round_up(double z) {
+        const auto narrow = static_cast<float>(z);
+        return narrow < z ? std::nextafter(narrow, std::numeric_limits<float>::infinity())
+                          : narrow;
+    }
+
+    // Bring the blocks' sums to the last shift.
+    void add_blocks() {
+        total_ = 0;
+        for (std::size_t j = 0; j < sums_.size(); ++j) {
+            if (shifts_[j] != shift_ && sums_[j] != 0) {
+                sums_[j] *= std::exp2((shifts_[j] - shift_) * scale_);
+            }
+            total_ += sums_[j];
+        }
+    }
+
+    void sum_kept() {
+        total_ = 0;
+        for (std::int64_t j = 0; j < num_blocks(); ++j) {
+            sums_[j] = 0;
+            if (largests_[j] < kept_.low) continue;
+            write_weights(j, w32_);
+            double pairs[2] = {};
+            RowCheck ignored;
+            row_sums().plain(w32_, block_size(j), pairs, ignored);
+            total_ += sums_[j] = pairs[0] + pairs[1];
+        }
+        judge_float32();
+    }
+
+    // With weights relative to the largest, the mean |log w| is at most log(V / total): entropy.
+    void judge_float32() {
+        const double gap = (shift_ - largest_) * scale_;
+        const bool fits = gap < 1 && scale_ > 0x1p-60 && scale_ < 0x1p60 && total_ > 0x1p-60 &&
+                          std::fabs(shift_) < 1e30;
+        if (!fits) {
+            refine();
+            return;
+        }
+        const double depth = std::log(row_.size / total_) + gap;
+        error_ = kPowerError + kDepthError * depth + order_error();
+        written_error_ = error_ + 4 * 0x1p-24;
+    }
+
+    static constexpr double kLog2E = 1.442695040888963407359924681001892137;
+
+    const InstructionSet& set_;
+    LogitRow row_{};
+    Kept kept_;
+    double temperature_ = 1, scale_ = 1, shift_ = 0, largest_ = 0, total_ = 1;
+    double error_ = 0, written_error_ = 0;
+    float scale32_ = 1;
+    bool is_list_ = false, exact_ = false;
+    std::vector<double> sums_, largests_, shifts_;
+    std::vector<Candidate> list_;
+    alignas(64) float z32_[kLogitBlock], w32_[kLogitBlock];
+    alignas(64) double z64_[kLogitBlock], w64_[kLogitBlock];
+};
+
+}  // namespace draftproof

@@ -1,0 +1,88 @@
+"""Chain verification from logits in C++: the door to ``csrc/logit_chain.hpp``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from draftproof import _native
+from draftproof.batch import Batch
+from draftproof.kernels.chain_native import column_of
+from draftproof.kernels.noise_native import uniform
+from draftproof.kernels.threads import available_threads
+from draftproof.logit_rows import LogitRows
+from draftproof.rules import PLAIN_RULES
+from draftproof.types import IntArray
+from draftproof.validation import VALIDATE, mass_tolerance
+
+__all__ = ["uniform", "verify_chain"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def verify_chain(
+    batch: Batch,
+    rule: str,
+    accept: Floats,
+    final: Floats,
+    *,
+    validate: str,
+    num_threads: int | None = None,
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Verify a batch; arguments and results are `draftproof.reference.batch.verify_chain`'s.
+
+    Each row of logits that a rule reaches is read once, and once more for a last token: of it only
+    a block, unless a draft was rejected or a filter acts. No row is copied.
+    """
+    target: Any = batch.target_probs
+    draft: Any = batch.draft_probs
+    from_logits = isinstance(draft, LogitRows)
+    size = len(batch.num_draft)
+    token_ids = np.empty((size, batch.max_draft + 1), dtype=np.int64)
+    num_emitted, status = np.empty((2, size), dtype=np.int64)
+    draft_tolerance = 0.0
+    if draft is not None and not from_logits:
+        draft_tolerance = mass_tolerance(draft.dtype, draft.shape[-1])
+    _native.verify_logits(
+        batch.draft_token_ids,
+        batch.drafter_token_ids,
+        draft.logits if from_logits else draft,
+        batch.sparse_ids,
+        column_of(batch),
+        target.logits,
+        _side(target),
+        _side(draft) if from_logits else None,
+        batch.num_draft,
+        batch.cu_num_draft,
+        batch.greedy,
+        np.ascontiguousarray(accept, np.float64),
+        np.ascontiguousarray(final, np.float64),
+        batch.max_draft,
+        batch.drafter_vocabulary,
+        PLAIN_RULES.index(rule),
+        VALIDATE.index(validate),
+        draft_tolerance,
+        num_threads,
+        available_threads,
+        token_ids,
+        num_emitted,
+        status,
+    )
+    return token_ids, num_emitted, status
+
+
+def _side(rows: LogitRows) -> _native.LogitSide:
+    """What becomes of one side's logits: parameters by request, edits and masks by row."""
+    params = rows.params
+    columns = (
+        params.temperature,
+        params.top_p,
+        params.min_p,
+        params.typical_p,
+        params.top_k,
+        params.filter_codes,
+        params.tie_codes,
+    )
+    return tuple(map(np.ascontiguousarray, columns)), rows.edit_table(), rows.mask_words()
