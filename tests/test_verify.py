@@ -195,6 +195,14 @@ def test_a_bad_number_of_threads_is_refused(case, num_threads):
         verify(*case, np.random.default_rng(0), num_threads=num_threads)
 
 
+@pytest.mark.parametrize("num_threads", [1, 1 << 31, 1 << 63, 10**30])
+def test_no_number_of_threads_is_too_large(case, num_threads):
+    assert_same(
+        verify(*case, np.random.default_rng(0), num_threads=num_threads),
+        verify(*case, np.random.default_rng(0)),
+    )
+
+
 def test_a_named_backend_runs_and_auto_says_which_one_it_took(case, backend):
     assert verify(*case, np.random.default_rng(0), backend=backend).backend == backend
     fastest = available_backends()[0]

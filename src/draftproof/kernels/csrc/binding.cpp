@@ -56,6 +56,16 @@ Side draft_side(double tolerance) {
     return {status::draft_not_finite, status::draft_negative, status::draft_mass, tolerance};
 }
 
+// A Python int of any size, or the nearest that there is.
+std::int64_t clamped(nb::handle number) {
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    if (value == -1 && !overflow && PyErr_Occurred()) throw nb::python_error();
+    if (!overflow) return value;
+    using Limits = std::numeric_limits<std::int64_t>;
+    return overflow > 0 ? Limits::max() : Limits::min();
+}
+
 // As many threads as are worth waking, and no more than `most` or, if that is None, than there are.
 // To wake one costs about as much as a few megabytes; a row costs some bytes beside its own.
 int num_threads(std::int64_t rows, std::int64_t vocabulary, Dtype dtype, nb::handle most,
@@ -65,7 +75,7 @@ int num_threads(std::int64_t rows, std::int64_t vocabulary, Dtype dtype, nb::han
     const std::int64_t worthwhile = rows * row_bytes / kBytesPerThread;
     if (worthwhile < 2) return 1;
     const nb::object limit = most.is_none() ? available() : nb::borrow(most);
-    return static_cast<int>(std::min<std::int64_t>(nb::cast<std::int64_t>(limit), worthwhile));
+    return static_cast<int>(std::min(clamped(limit), worthwhile));
 }
 
 int num_threads(const Call& call, nb::handle most, nb::handle available) {
@@ -383,7 +393,7 @@ nb::object verify_plain(nb::handle draft_token_ids, nb::handle draft_probs,
         return nb::none();
     }
     if (!most_threads.is_none() &&
-        !(PyLong_CheckExact(most_threads.ptr()) && nb::cast<std::int64_t>(most_threads) > 0)) {
+        !(PyLong_CheckExact(most_threads.ptr()) && clamped(most_threads) > 0)) {
         return nb::none();
     }
     const bool has_draft = !draft_probs.is_none(), has_lengths = !num_draft.is_none();
