@@ -17,7 +17,7 @@ from draftproof.noise import Stream
 from draftproof.rules import RULES
 from draftproof.types import IntArray
 
-__all__ = ["draw_uniforms"]
+__all__ = ["as_uniforms", "draw_uniforms"]
 
 Uniforms = npt.NDArray[np.float64]
 Counter = Callable[[Any, Any, int, Any], Uniforms]
@@ -96,9 +96,9 @@ def draw_uniforms(
             )
         )
     size, lead = len(batch.num_draft), batch.draft_token_ids.shape
-    accept = _as_uniforms("rng", rng.random(lead), lead)
+    accept = as_uniforms("rng", rng.random(lead), lead)
     final = read_array("rng", rng.random(size if batch.cu_num_draft is not None else (size, 1)))
-    return accept, _as_uniforms("rng", final.reshape(-1), (size,))
+    return accept, as_uniforms("rng", final.reshape(-1), (size,))
 
 
 def _from_caller(batch: Batch, uniforms: Any) -> tuple[Uniforms, Uniforms]:
@@ -115,7 +115,7 @@ def _from_caller(batch: Batch, uniforms: Any) -> tuple[Uniforms, Uniforms]:
             )
         ) from None
     lead = batch.draft_token_ids.shape
-    return _as_uniforms("uniforms[0]", accept, lead), _as_uniforms(
+    return as_uniforms("uniforms[0]", accept, lead), as_uniforms(
         "uniforms[1]", final, (batch.size,)
     )
 
@@ -125,7 +125,13 @@ def _are_numbers(array: npt.NDArray[Any]) -> bool:
     return array.dtype == object and all(isinstance(x, numbers.Real) for x in array.flat)
 
 
-def _as_uniforms(name: str, value: Any, shape: tuple[int, ...]) -> Uniforms:
+def as_uniforms(
+    name: str,
+    value: Any,
+    shape: tuple[int, ...],
+    fix: str = "pass one uniform for each draft and one for each row's last token",
+) -> Uniforms:
+    """Read uniforms of a shape, float64; of a generator also numbers that are no floats."""
     array = read_array(name, value, f"floats of shape {list(shape)}")
     if array.dtype.kind not in "fiu" and not (name == "rng" and _are_numbers(array)):
         raise TypeError(
@@ -144,7 +150,7 @@ def _as_uniforms(name: str, value: Any, shape: tuple[int, ...]) -> Uniforms:
                 "",
                 found=f"shape {list(array.shape)}",
                 wanted=f"shape {list(shape)}",
-                fix="pass one uniform for each draft and one for each row's last token",
+                fix=fix,
             )
         )
     if array.dtype == object:

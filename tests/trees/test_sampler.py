@@ -60,3 +60,5 @@ def test_one_source_of_randomness():
         sample_siblings([LAW], 2)
     with pytest.raises(ValueError, match=r"uniforms: found shape \[1, 3\]; wanted shape \[1, 2\]"):
         sample_siblings([LAW], 2, uniforms=[[0.1, 0.2, 0.3]])
+    with pytest.raises(TypeError, match="uniforms: found a masked array"):
+        sample_siblings([LAW], 2, uniforms=np.ma.masked_less([[0.1, 0.9]], 0.5))

@@ -17,6 +17,7 @@ from draftproof.reference.siblings.draws import (
     draw_without_replacement,
 )
 from draftproof.trees.draft_tree import DraftTree, Draws
+from draftproof.uniforms import as_uniforms
 
 __all__ = ["grow_tree", "sample_siblings"]
 
@@ -58,17 +59,8 @@ def sample_siblings(
                 fix="pass rng=numpy.random.default_rng(), or uniforms [B, K]",
             )
         )
-    coins = rng.random((B, K)) if rng is not None else np.asarray(uniforms, dtype=np.float64)
-    if coins.shape != (B, K):
-        raise ValueError(
-            complaint(
-                "uniforms",
-                "",
-                found=f"shape {list(coins.shape)}",
-                wanted=f"shape [{B}, {K}]",
-                fix="pass one uniform for each sibling",
-            )
-        )
+    given = uniforms if rng is None else rng.random((B, K))
+    coins = as_uniforms("uniforms", given, (B, K), fix="pass one uniform for each sibling")
     kind = Draws(draws)
     tokens = np.full((B, K), -1, dtype=np.int64)
     counts = np.zeros(B, dtype=np.int64)

@@ -172,17 +172,16 @@ def load(spec: str, contract: Contract | str | None = None) -> Subject:
 
 def _own(spec: str, name: str) -> Callable[..., Any]:
     from draftproof import available_backends, verify
-    from draftproof.rules import RULES
+    from draftproof.rules import PLAIN_RULES
 
     backend, _, rule = name.partition(":")
-    rules = [name for name, it in RULES.items() if it.noise != "keys" and not it.keeps_state]
     if backend not in available_backends():
         known = ", ".join(available_backends())
         raise SubjectNotFound(f"subject: found {spec!r}; wanted own: and one of {known}.")
-    if rule and rule not in rules:
+    if rule and rule not in PLAIN_RULES:
         raise SubjectNotFound(
-            f"subject: found {spec!r}; wanted own:{backend}: and one of {', '.join(rules)}, which "
-            "need no more than a generator."
+            f"subject: found {spec!r}; wanted own:{backend}: and one of {', '.join(PLAIN_RULES)}, "
+            "which need no more than a generator."
         )
     return functools.partial(verify, backend=backend, rule=rule or "token")
 
