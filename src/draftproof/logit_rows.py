@@ -82,6 +82,7 @@ class LogitRows:
         self._greedy_logits, self._definition = greedy_logits, definition
         self._unusable: dict[str, Unusable] = {}
         self._last: tuple[IntArray, IntArray, Floats] | None = None
+        self._last_request: tuple[int, dict[int, Floats]] = (-1, {})
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -101,7 +102,7 @@ class LogitRows:
         at, tokens = index[: self.ndim - 1], index[self.ndim - 1 :]
         requests, positions = self.contexts.place(at)
         if np.ndim(requests) == 0 and np.ndim(positions) == 0:
-            law = self._rows(at, np.array([requests]), np.array([positions]))[0]
+            law = self._row(at, int(requests), int(positions))
             return law[tokens[0]] if tokens else law
         requests, positions = np.broadcast_arrays(requests, positions)
         at = tuple(np.broadcast_to(axis, requests.shape) for axis in at)
@@ -113,6 +114,17 @@ class LogitRows:
             laws = self._rows(here, requests[part], positions[part])
             entries[part] = laws[np.arange(len(part)), tokens[0][part]]
         return entries
+
+    def _row(self, at: tuple[Any, ...], request: int, position: int) -> Floats:
+        """Make one row, or return it if it is one of the request that was read last."""
+        owner, rows = self._last_request
+        if owner != request:
+            rows = {}
+            self._last_request = request, rows
+        if position not in rows:
+            rows[position] = self._rows(at, np.array([request]), np.array([position]))[0]
+            rows[position].flags.writeable = False
+        return rows[position]
 
     def _remembered(self, at: tuple[Any, ...], requests: IntArray, positions: IntArray) -> Floats:
         """Make the rows, or return those made last: kernels judge rows before they use them."""
