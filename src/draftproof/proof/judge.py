@@ -226,22 +226,23 @@ class _Trial:
     ) -> None:
         """Run checks in two processes; which of them runs what is settled beforehand."""
         oracle = [name for name in names if name in ORACLE]
-        here, aside = split([name for name in names if name not in ORACLE])
-        other = SubjectProcess(self.spec, self.contract, self.plan)
+        others = [name for name in names if name not in ORACLE]
+        second = SubjectProcess(self.spec, self.contract, self.plan)
         try:
-            with side_by_side(other.stop) as pool:
-                pool.submit(other.__enter__)
-                self._examine(oracle, process, progress, fail_fast=False)
-                found = [
-                    pool.submit(other.run, [name], plan=self._plan_for(name)) for name in aside
-                ]
-                self._examine(here, process, progress, fail_fast=False)
-                for name, future in zip(aside, found, strict=True):
-                    self._take(future.result())
-                    progress.step(f"{self.name}: {name}")
+            with side_by_side(second.stop) as pool:
+                pool.submit(second.__enter__)
+                for checks in (oracle, others):
+                    here, aside = split(checks)
+                    found = [
+                        pool.submit(second.run, [name], plan=self._plan_for(name)) for name in aside
+                    ]
+                    self._examine(here, process, progress, fail_fast=False)
+                    for name, future in zip(aside, found, strict=True):
+                        self._take(future.result())
+                        progress.step(f"{self.name}: {name}")
         finally:
-            other.__exit__()
-            self.printed += other.printed
+            second.__exit__()
+            self.printed += second.printed
 
     def _examine(
         self,

@@ -17,8 +17,11 @@ __all__ = ["is_refuted", "plan_for", "side_by_side", "split"]
 
 LAWS = ("no-drafts", "equal-laws", "joint")
 """Checks of the law of single rows, which replay has told already where it could."""
-ASIDE = ("ragged", "rounds", "few-rows", "rows", "seeds", "scorecard")
-"""Checks that wait for the oracle alone, and so can run beside the others."""
+ASIDE = (
+    *("oracle-pairs", "oracle-calls"),
+    *("ragged", "rounds", "few-rows", "rows", "seeds", "scorecard"),
+)
+"""Checks that run beside the others, for they wait for the oracle at most."""
 
 
 def plan_for(check: str, plan: Plan, findings: Sequence[Finding]) -> Plan:
