@@ -178,7 +178,7 @@ class LogitRows:
             pointers [R+1] over the R rows in C order, and the tokens and their logits, one row's
             behind the other's; None if no request has any.
         """
-        if not self.params.edits.any():
+        if not self.params.any_edits:
             return None
         lead = self.shape[:-1]
         tokens: list[IntArray] = []
@@ -203,14 +203,14 @@ class LogitRows:
 
     def mask_words(self) -> npt.NDArray[np.uint32] | None:
         """Return the tokens that each row allows, bits [R, ceil(V / 32)]; None without masks."""
-        if self.token_mask is None and not self.params.masks.any():
+        if self.token_mask is None and not self.params.any_masks:
             return None
         lead, words = self.shape[:-1], -(-self.shape[-1] // 32)
         if self.token_mask is None:
             table = np.full((*lead, words), 2**32 - 1, dtype=np.uint32)
         else:
             table = packed_bits(self.token_mask).copy()
-        for at in np.ndindex(lead if self.params.masks.any() else (0,)):
+        for at in np.ndindex(lead if self.params.any_masks else (0,)):
             request, position = (int(index) for index in self.contexts.place(at))
             params = self.params.requests[request]
             if self.params.masks[request] and self.contexts.exists(request, position):

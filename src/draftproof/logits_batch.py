@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from draftproof.arrays import as_booleans
 from draftproof.batch import Batch
@@ -51,16 +50,16 @@ def logits_batch(
         contexts: where the rows of both sides stand, if the batch holds the nodes of trees.
     """
     columns = read_params("params", params, batch.size)
-    cold = columns.temperature == 0
+    cold, any_cold = columns.greedy, columns.any_greedy
     if greedy is not None:
         cold = cold | as_booleans("greedy", greedy, (batch.size,))
-    lengths = np.clip(batch.num_draft, 0, batch.max_draft)
-    _check(columns, "params", batch.vocabulary, lengths + 1)
+        any_cold = bool(cold.any())
+    _check(columns, "params", batch, 1)
     mask = _mask("token_mask", token_mask, batch.target_probs.shape, batch.vocabulary)
     sampled, draft_mask = columns, None
     if isinstance(draft, DraftLogits):
         sampled, draft_mask = _draft_params(
-            batch, columns, draft_params, mask, draft_token_mask, lengths, contexts is not None
+            batch, columns, draft_params, mask, draft_token_mask, contexts is not None
         )
     else:
         _refuse_draft_options(draft_params, draft_token_mask)
@@ -73,7 +72,7 @@ def logits_batch(
     if isinstance(draft, DraftLogits):
         places = contexts or chain_contexts(batch, False)
         laws = _draft_rows(batch, sampled, texts, places, draft_mask, definition)
-    return batch._replace(target_probs=rows, draft_probs=laws, greedy=cold if cold.any() else None)
+    return batch._replace(target_probs=rows, draft_probs=laws, greedy=cold if any_cold else None)
 
 
 def chain_contexts(batch: Batch, target: bool) -> Contexts:
@@ -96,11 +95,13 @@ def chain_contexts(batch: Batch, target: bool) -> Contexts:
     )
 
 
-def _check(columns: ParamsBatch, name: str, vocabulary: int, contexts: Any) -> None:
-    if columns.edits.any():
-        columns.check_ids(name, vocabulary)
-    if columns.masks.any():
-        columns.check_masks(name, vocabulary, contexts)
+def _check(columns: ParamsBatch, name: str, batch: Batch, beyond: int) -> None:
+    """Refuse ids and masks that do not fit; a request has so many contexts beyond its drafts."""
+    if columns.any_edits:
+        columns.check_ids(name, batch.vocabulary)
+    if columns.any_masks:
+        contexts = np.clip(batch.num_draft, 0, batch.max_draft) + beyond
+        columns.check_masks(name, batch.vocabulary, contexts)
 
 
 def _mask(name: str, value: Any, shape: tuple[int, ...], vocabulary: int) -> Mask | None:
@@ -117,7 +118,6 @@ def _draft_params(
     params: Any,
     mask: Mask | None,
     draft_mask: Any,
-    lengths: npt.NDArray[np.int64],
     trees: bool,
 ) -> tuple[ParamsBatch, Mask | None]:
     """Return what the drafter sampled by: what it is said to have, else what the target has."""
@@ -126,11 +126,11 @@ def _draft_params(
     columns = target
     if params is not None:
         columns = read_params("draft_params", params, batch.size)
-        _check(columns, "draft_params", batch.vocabulary, lengths + trees)
+        _check(columns, "draft_params", batch, int(trees))
     elif own is None and mask is not None:
         own = mask if trees else _without_bonus(batch, mask)
     if batch.draft_to_target is not None and (
-        own is not None or columns.edits.any() or columns.masks.any()
+        own is not None or columns.any_edits or columns.any_masks
     ):
         raise ValueError(
             complaint(
@@ -164,14 +164,13 @@ def _draft_rows(
     logits = batch.draft_probs
     assert logits is not None, "the caller has logits of drafts"
     missing = batch.vocabulary - logits.shape[-1]
-    looks = mask is not None or columns.edits.any() or columns.masks.any()
+    looks = mask is not None or columns.any_edits or columns.any_masks
     if missing > 0 and looks and batch.draft_to_target is None:
         banned = 0xFF80 if logits.dtype == np.uint16 else -np.inf  # bfloat16's word for -inf
         widths = [(0, 0)] * (logits.ndim - 1) + [(0, missing)]
         logits = np.pad(logits, widths, constant_values=banned)
-    cold = columns.temperature == 0
     return LogitRows(
-        logits, columns, texts, contexts, cold,
+        logits, columns, texts, contexts, columns.greedy,
         token_mask=mask, definition=definition,
     )  # fmt: skip
 

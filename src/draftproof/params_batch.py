@@ -91,6 +91,31 @@ class ParamsBatch:
             seeded,
         )
 
+    @functools.cached_property
+    def greedy(self) -> Flags:
+        """[B], requests at temperature 0."""
+        return self.temperature == 0
+
+    @functools.cached_property
+    def any_edits(self) -> bool:
+        """Whether any request's single logits are changed."""
+        return bool(self.edits.any())
+
+    @functools.cached_property
+    def any_masks(self) -> bool:
+        """Whether any request has a mask."""
+        return bool(self.masks.any())
+
+    @functools.cached_property
+    def any_seeded(self) -> bool:
+        """Whether any request has a seed."""
+        return bool(self.seeded.any())
+
+    @functools.cached_property
+    def any_greedy(self) -> bool:
+        """Whether any request is at temperature 0."""
+        return bool(self.greedy.any())
+
     def check_masks(self, name: str, vocabulary: int, contexts: IntArray) -> None:
         """Refuse a request's mask that does not fit its logits.
 
@@ -146,6 +171,7 @@ def read_params(name: str, value: Any, size: int) -> ParamsBatch:
     return batch
 
 
+@functools.lru_cache(maxsize=4096)
 def _columns(params: SamplingParams) -> tuple[float, ...]:
     """The numbers of `ParamsBatch`, in this order: [0] temperature .. [10] seeded."""
     return (

@@ -31,7 +31,11 @@ def seeded_uniforms(
     `rng`, which gives one for every draft and row whether or not it is read. A greedy row needs
     neither.
     """
-    if not params.seeded.any():
+    if not params.any_seeded:
+        plain = type(rng) is np.random.Generator and uniforms is seeds is positions is None
+        if plain and batch.cu_num_draft is None and rule != "gumbel":
+            # the long way would take a third of a small call
+            return rng.random(batch.draft_token_ids.shape), rng.random(batch.size)
         return draw_uniforms(batch, rule, rng, uniforms, seeds, positions, counter)
     row = int(np.argmax(params.seeded))
     for name, value in (("seeds", seeds), ("uniforms", uniforms)):

@@ -37,6 +37,8 @@ def read_texts(history: Any, prompts: Any, params: Sequence[ParamsBatch], vocabu
             the vocabulary.
     """
     size = len(params[0])
+    if not any(columns.any_edits for columns in params):
+        return Texts([_NONE] * size, [_NONE] * size)
     readers: list[str | None] = [None] * size
     for columns in params:
         for row in np.flatnonzero(columns.edits).tolist():
