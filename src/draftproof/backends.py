@@ -17,6 +17,7 @@ __all__ = [
     "load_backend",
     "load_logits_backend",
     "load_short_way",
+    "load_short_way_from_logits",
     "load_tree_backend",
     "native_import_error",
 ]
@@ -55,6 +56,15 @@ def load_short_way() -> Callable[..., Any]:
         return lambda *_: None
     kernel = importlib.import_module("draftproof.kernels.chain_native")
     return kernel.verify_plain  # type: ignore[no-any-return]
+
+
+@functools.cache
+def load_short_way_from_logits() -> Callable[..., Any]:
+    """Return the same for `draftproof.verify_logits`."""
+    if native_import_error() is not None:
+        return lambda *_: None
+    kernel = importlib.import_module("draftproof.kernels.logits_native")
+    return kernel.verify_short  # type: ignore[no-any-return]
 
 
 @functools.cache

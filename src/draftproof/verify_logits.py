@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from draftproof.backends import load_logits_backend
+from draftproof.backends import load_logits_backend, load_short_way_from_logits
 from draftproof.batch import Batch, packed_batch, padded_batch
 from draftproof.errors import BadRowError, complaint
 from draftproof.logit_rows import LogitRows
@@ -117,6 +117,25 @@ def verify_logits(
     >>> result.to_lists(), result.logprobs.top_token_ids.tolist()
     ([[0, 3]], [[[0], [3]]])
     """
+    given = (
+        draft_params, history, prompts, token_mask, draft_token_mask, uniforms, seeds, positions,
+        greedy, draft_to_target, state, logprobs,
+    )  # fmt: skip
+    if (
+        type(rng) is np.random.Generator
+        and (draft is None or type(draft) is DraftLogits)
+        and (params is None or type(params) is SamplingParams)
+        and all(value is None for value in given)
+        and return_trace is return_acceptance is False
+    ):
+        short = load_short_way_from_logits()(
+            draft_token_ids, draft, target_logits, num_draft, rng, params, rule, validate,
+            on_bad_row, backend, num_threads,
+        )  # fmt: skip
+        if type(short) is VerifyResult:
+            return short
+        if short is not None:
+            rng, uniforms = None, short
     law, names = unwrapped(draft)
     batch = padded_batch(
         draft_token_ids, law, target_logits, num_draft, None, draft_to_target,

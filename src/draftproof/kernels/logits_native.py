@@ -10,6 +10,7 @@ import numpy.typing as npt
 from draftproof import _native
 from draftproof.batch import Batch
 from draftproof.kernels.chain_native import column_of
+from draftproof.kernels.logits_short import columns, verify_short
 from draftproof.kernels.noise_native import uniform
 from draftproof.kernels.threads import available_threads
 from draftproof.logit_rows import LogitRows
@@ -17,7 +18,7 @@ from draftproof.rules import PLAIN_RULES
 from draftproof.types import IntArray
 from draftproof.validation import VALIDATE, mass_tolerance
 
-__all__ = ["uniform", "verify_chain"]
+__all__ = ["uniform", "verify_chain", "verify_short"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -75,14 +76,5 @@ def verify_chain(
 
 def _side(rows: LogitRows) -> _native.LogitSide:
     """What becomes of one side's logits: parameters by request, edits and masks by row."""
-    params = rows.params
-    columns = (
-        params.temperature,
-        params.top_p,
-        params.min_p,
-        params.typical_p,
-        params.top_k,
-        params.filter_codes,
-        params.tie_codes,
-    )
-    return tuple(map(np.ascontiguousarray, columns)), rows.edit_table(), rows.mask_words()
+    arrays = tuple(map(np.ascontiguousarray, columns(rows.params)))
+    return arrays, rows.edit_table(), rows.mask_words()
