@@ -12,6 +12,7 @@ DType = Literal["float32", "float64"]
 ONE_AND_TWO_THREADS = ("floor", "draftproof", "draftproof-2")
 AGAINST_NUMPY = ("floor", "numpy", *ONE_AND_TWO_THREADS[1:])
 WITH_NUMPY_BACKEND = (*AGAINST_NUMPY, "draftproof-numpy")
+LOGITS = (*ONE_AND_TWO_THREADS, "torch", "flashspec", "vllm")
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,10 @@ class Case:
             chance; None for drafts that are accepted or not as in real life.
         rule: what ``rule=`` takes.
         branching: for a rule for trees, of K nodes: the children of each node, level by level.
+        logits: whether the laws come as logits.
+        sampling: the one parameter that is set, and its number; for logits.
+        spread: the standard deviation of the target's logits; 4 gives a likeliest token of some
+            ten per cent.
     """
 
     series: str
@@ -38,6 +43,9 @@ class Case:
     rejects_at: int | None = None
     rule: str = "token"
     branching: tuple[int, ...] = ()
+    logits: bool = False
+    sampling: tuple[str, float] | None = None
+    spread: float = 4.0
 
     @property
     def name(self) -> str:
@@ -54,6 +62,14 @@ def _flat(series: str, B: int, K: int, V: int) -> Case:
     return Case(series, B, K, V, contenders=ONE_AND_TWO_THREADS, rejects_at=2)
 
 
+def _filter(series: str, V: int, sampling: tuple[str, float], spread: float) -> Case:
+    """Rows without drafts, so that all of a call is to filter 8 rows and to draw from them."""
+    contenders = (*ONE_AND_TWO_THREADS, "torch-sort")
+    return Case(
+        series, 8, 0, V, contenders=contenders, logits=True, sampling=sampling, spread=spread
+    )
+
+
 CASES = (
     Case("shape", 1, 4, 32_000, contenders=WITH_NUMPY_BACKEND),
     Case("shape", 8, 4, 32_000, contenders=WITH_NUMPY_BACKEND),
@@ -68,6 +84,15 @@ CASES = (
     _rule("block", 64, 5),
     *(_rule(rule, 24, 64, (4, 3, 4)) for rule in ("rrs", "rrsw", "nss")),
     _rule("traversal", 4, 64, (4, 3, 4)),
+    Case("logits", 1, 4, 32_000, contenders=(*LOGITS, "transformers"), logits=True),
+    Case("logits", 64, 5, 128_256, contenders=LOGITS, logits=True),
+    Case("logits", 256, 3, 32_000, contenders=LOGITS, logits=True),
+    *(
+        _filter(f"{name}-{shape}", V, sampling, spread)
+        for name, sampling in (("top-p", ("top_p", 0.9)), ("top-k", ("top_k", 50)))
+        for shape, spread in (("flat", 1.0), ("peaked", 4.0))
+        for V in (32_000, 128_256)
+    ),
     *(_flat("flat-K", 32, K, 32_000) for K in (4, 16, 64)),
     *(_flat("flat-V", 32, 4, V) for V in (16_000, 32_000, 64_000, 128_000)),
     *(_flat("flat-B", B, 4, 32_000) for B in (8, 32, 128, 256)),

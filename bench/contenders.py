@@ -11,10 +11,19 @@ import draftproof
 from bench import plain_numpy
 from bench.floor import Floor
 from bench.inputs import CALLS, Inputs, Ints, make_rng
+from bench.peers import PEERS, Peer
+from bench.sampling import verify_logits_of
 
 __all__ = ["THREADS", "Contender", "make_contender"]
 
-THREADS = {"floor": 1, "numpy": 1, "draftproof": 1, "draftproof-2": 2, "draftproof-numpy": 1}
+THREADS = {
+    "floor": 1,
+    "numpy": 1,
+    "draftproof": 1,
+    "draftproof-2": 2,
+    "draftproof-numpy": 1,
+    **dict.fromkeys(PEERS, 1),
+}
 """The contenders' names, and how many CPUs each is pinned to."""
 
 
@@ -37,6 +46,8 @@ def make_contender(name: str, inputs: Inputs) -> Contender:
 
     def native(rng: np.random.Generator) -> Ints:
         rule, threads = inputs.case.rule, THREADS[name]
+        if inputs.case.logits:
+            return verify_logits_of(inputs, rng, threads, "native").num_emitted
         if inputs.tree is not None:
             return draftproof.verify_tree(
                 inputs.tree, p, rng, rule=rule, num_threads=threads, backend="native"
@@ -57,6 +68,8 @@ def make_contender(name: str, inputs: Inputs) -> Contender:
             return _Calls(inputs, native)
         case "draftproof-numpy":
             return _Calls(inputs, vectorised)
+        case _ if name in PEERS:
+            return Peer(name, inputs)
     raise ValueError(f"no contender is called {name!r}: choose one of {', '.join(THREADS)}")
 
 

@@ -21,8 +21,6 @@ CALLS = 8
 """Calls of a cycle: each has uniforms of its own, so that different rows are read."""
 
 _SEED = 20_240_229
-_SPREAD = 4.0
-"""Standard deviation of the target's logits: a likeliest token of some ten per cent."""
 _NOISE = 0.77
 """Standard deviation of the drafter's error s: sum min(p, q) is near 2 * Phi(-s / 2) = 0.70."""
 _CHUNK_NUMBERS = 1 << 21
@@ -32,8 +30,8 @@ _CHUNK_NUMBERS = 1 << 21
 class Inputs:
     """A case's arrays: ``draft_token_ids`` [B, K], ``draft_probs`` [B, K, V], ``target_probs``.
 
-    For a rule for trees ``draft_probs`` is [B, K+1, V], by context, and ``tree`` has all but the
-    target's laws.
+    Where the case has logits they stand in the places of the laws. For a rule for trees
+    ``draft_probs`` is [B, K+1, V], by context, and ``tree`` has all but the target's laws.
     """
 
     case: Case
@@ -69,9 +67,13 @@ def make_inputs(case: Case) -> Inputs:
     step = max(1, _CHUNK_NUMBERS // ((K + 1) * V))
     for start in range(0, B, step):
         p, q = target[start : start + step], draft[start : start + step]
-        logits = rng.standard_normal(p.shape, dtype=dtype) * dtype(_SPREAD)
-        p[:] = _softmax(logits)
-        q[:] = _softmax(logits[:, :K] + rng.standard_normal(q.shape, dtype=dtype) * dtype(_NOISE))
+        logits = rng.standard_normal(p.shape, dtype=dtype) * dtype(case.spread)
+        errors = rng.standard_normal(q.shape, dtype=dtype) * dtype(_NOISE)
+        if case.logits:
+            p[:], q[:] = logits, logits[:, :K] + errors
+            ids[start : start + step] = _sample(_softmax(q), rng.random((len(q), K, 1)))
+            continue
+        p[:], q[:] = _softmax(logits), _softmax(logits[:, :K] + errors)
         if case.rejects_at is not None:
             q[:, : case.rejects_at] = p[:, : case.rejects_at]
         ids[start : start + step] = _sample(q, rng.random((len(q), K, 1)))
@@ -90,7 +92,7 @@ def _tree_inputs(case: Case) -> Inputs:
     draft: Floats = np.zeros((B, K + 1, V), dtype=dtype)  # pages of leaves are never touched
     ids = np.empty((B, K), dtype=np.int64)
     for b, context in np.ndindex(B, K + 1):
-        logits = rng.standard_normal(V, dtype=dtype) * dtype(_SPREAD)
+        logits = rng.standard_normal(V, dtype=dtype) * dtype(case.spread)
         target[b, context] = _softmax(logits)
         children = np.flatnonzero(parents == context - 1)
         if len(children):

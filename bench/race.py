@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from bench.cases import Case
 from bench.contenders import THREADS
 from bench.inputs import CALLS
+from bench.peers import PEERS, is_installed
 from bench.worker import Worker, available_cpus
 
 __all__ = ["Effort", "Race", "run_race"]
@@ -50,12 +51,16 @@ def run_race(case: Case, effort: Effort) -> Race:
     Each round begins with another contender, so that nobody always follows the same one.
     """
     cpus = len(available_cpus())
-    names = [name for name in case.contenders if THREADS[name] <= cpus]
+    names = [
+        name
+        for name in case.contenders
+        if THREADS[name] <= cpus and (name not in PEERS or is_installed(name))
+    ]
     with ExitStack() as stack:
         workers = [stack.enter_context(Worker(name, case)) for name in names]
         for worker in workers:
             worker.wait_until_ready()
-        if len({worker.digest for worker in workers}) > 1:
+        if len({worker.digest for worker in workers if worker.name not in PEERS}) > 1:
             raise RuntimeError(f"{case.name}: the contenders accept different drafts")
         cycles = {
             worker.name: max(1, round(effort.batch_ns / worker.cycle_ns)) for worker in workers

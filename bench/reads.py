@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 import draftproof
 from bench.inputs import CALLS, Inputs, Ints, make_rng
+from bench.sampling import verify_logits_of
 
 __all__ = ["Reads", "bytes_read", "reads_of_cycle"]
 
@@ -46,6 +47,8 @@ def bytes_read(inputs: Inputs, cycle: list[Reads]) -> int:
 def _chain(inputs: Inputs, rng: np.random.Generator) -> Reads:
     """Token: the last token's rows. Block: those from the last draft down, unless all are kept."""
     K, rule = inputs.case.K, inputs.case.rule
+    if inputs.case.logits:
+        return _logits(inputs, rng)
     if rule == "token":
         num_emitted = _token(inputs, rng)
     else:
@@ -55,6 +58,17 @@ def _chain(inputs: Inputs, rng: np.random.Generator) -> Reads:
     for b, tau in enumerate((num_emitted - 1).tolist()):
         last = tau if rule == "token" else K - 1
         pairs += [(b, i, True) for i in range(tau, last + 1)] if tau < K else [(b, K, False)]
+    return _reads(inputs, num_emitted, pairs)
+
+
+def _logits(inputs: Inputs, rng: np.random.Generator) -> Reads:
+    """Every row that is reached, since each has a normaliser; the first as one of p and q."""
+    num_emitted = verify_logits_of(inputs, rng, num_threads=1).num_emitted
+    pairs: Pairs = [
+        (b, i, i < inputs.case.K)
+        for b, count in enumerate(num_emitted.tolist())
+        for i in range(count)
+    ]
     return _reads(inputs, num_emitted, pairs)
 
 

@@ -13,6 +13,7 @@ Case = dict[str, Result]
 """A case's results by contender."""
 
 NOTHING = "-"
+LOGITS = ("logits", "top-p", "top-k")
 
 
 def terminal(results: Sequence[Result]) -> str:
@@ -47,7 +48,8 @@ def _render(results: Sequence[Result], layout: Callable[[Cells], str]) -> str:
     cases = _by_case(results)
     shapes = [case for name, case in cases.items() if name.startswith("shape")]
     growing = [case for name, case in cases.items() if name.startswith("flat")]
-    known = ("shape", "flat", "memory")
+    logits = [case for name, case in cases.items() if name.startswith(LOGITS)]
+    known = ("shape", "flat", "memory", *LOGITS)
     rules = [case for name, case in cases.items() if not name.startswith(known)]
     parts = [_headline(results[0])]
     if shapes:
@@ -55,6 +57,9 @@ def _render(results: Sequence[Result], layout: Callable[[Cells], str]) -> str:
     if rules:
         parts += ["Other rules, trees of K nodes, against a pass over each row that the rule sums:"]
         parts.append(layout(_growth_cells(rules, "rule")))
+    if logits:
+        parts += ["From logits; a peer's time over that of one thread:"]
+        parts.append(layout(_logits_cells(logits)))
     if growing:
         parts += ["One size grows, every row is rejected at position 2:"]
         parts.append(layout(_growth_cells(growing)))
@@ -101,6 +106,25 @@ def _growth_cells(cases: list[Case], name: str = "") -> Cells:
             *(_time(case.get(contender)) for contender in columns),
             _bandwidth(case.get("draftproof")),
             *_ratios(case)[:2],
+        ]
+        for case in cases
+    ]
+    return [header, *rows]
+
+
+def _logits_cells(cases: list[Case]) -> Cells:
+    """One line for each case, one column for each peer that ran."""
+    ours = ("floor", "draftproof", "draftproof-2")
+    peers = list(dict.fromkeys(name for case in cases for name in case if name not in ours))
+    header = ["case", "B × K × V", "floor", "1 thread", "2 threads", "1 thread / floor"]
+    header += ["2 threads / 1", *peers]
+    rows = [
+        [
+            next(iter(case.values())).case.rsplit("-", 2)[0],
+            _shape(case),
+            *(_time(case.get(contender)) for contender in ours),
+            *_ratios(case)[:2],
+            *(_ratio(case, peer, "draftproof") for peer in peers),
         ]
         for case in cases
     ]

@@ -16,7 +16,9 @@ from bench.cases import Case
 from bench.contenders import THREADS, make_contender
 from bench.floor import Floor
 from bench.inputs import CALLS, Inputs, make_inputs, make_rng
+from bench.peers import PEERS
 from bench.reads import bytes_read, reads_of_cycle
+from bench.sampling import verify_logits_of
 from draftproof.backends import load_backend
 from draftproof.types import Trace
 
@@ -147,7 +149,7 @@ def test_the_floor_sums_the_residuals_and_the_bonus_rows(inputs):
     np.testing.assert_allclose(floor.sums, masses, rtol=0, atol=error)
 
 
-@pytest.mark.parametrize("name", THREADS)
+@pytest.mark.parametrize("name", [name for name in THREADS if name not in PEERS])
 def test_contenders_accept_the_same_drafts_in_every_cycle(name, inputs):
     if name == "floor" and shutil.which(os.environ.get("CC", "cc")) is None:
         pytest.skip("no C compiler")
@@ -158,6 +160,23 @@ def test_contenders_accept_the_same_drafts_in_every_cycle(name, inputs):
         contender.rewind()
         expected = [reads.num_emitted for reads in reads_of_cycle(inputs)]
         np.testing.assert_array_equal(contender.cycle(), expected)
+
+
+@pytest.mark.parametrize("sampling", [None, ("top_p", 0.9), ("top_k", 5)])
+def test_from_logits_all_rows_are_named_that_are_reached(sampling):
+    if not has_native():
+        pytest.skip("no native kernel")
+    case = Case("logits", B=9, K=3, V=101, logits=True, sampling=sampling)
+    inputs = make_inputs(case)
+    contender, rng = make_contender("draftproof", inputs), make_rng(case)
+    for reads, num_emitted in zip(reads_of_cycle(inputs), contender.cycle(), strict=True):
+        truth = verify_logits_of(inputs, rng, num_threads=1, backend="reference").num_emitted
+        np.testing.assert_array_equal(num_emitted, truth)
+        np.testing.assert_array_equal(reads.num_emitted, truth)
+        reached = [(b, i) for b, count in enumerate(truth) for i in range(count)]
+        for (b, i), p_at, q_at in zip(reached, reads.p_at, reads.q_at, strict=True):
+            np.testing.assert_array_equal(row_at(p_at, inputs), inputs.target_probs[b, i])
+            assert (q_at == 0) == (i == case.K)
 
 
 def test_the_straightforward_code_emits_the_reference_tokens_in_float64():
