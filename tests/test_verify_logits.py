@@ -295,6 +295,47 @@ def test_other_faults_are_those_of_verify(how):
         verify_logits([[0]], [[[np.nan, 0.5, 0.5]]], np.zeros((1, 2, 3)), **call)
 
 
+def test_drafts_out_of_range_are_refused_before_a_penalty_counts_them(how):
+    call = {"params": SamplingParams(presence_penalty=1.0), "history": [[]], "backend": how}
+    for token in (-1, 3):
+        result = verify_logits(
+            [[0, token]], None, np.zeros((1, 3, 3)), uniforms=([[0.0, 0.0]], [0.5]),
+            on_bad_row="status", **call,
+        )  # fmt: skip
+        assert result.status.tolist() == [RowStatus.TOKEN_OUT_OF_RANGE]
+    result = verify_logits(
+        [[0, 0]], None, np.zeros((1, 3, 3)), [7], uniforms=([[0.0, 0.0]], [0.5]),
+        on_bad_row="status", **call,
+    )  # fmt: skip
+    assert result.status.tolist() == [RowStatus.LENGTH_OUT_OF_RANGE]
+
+
+@pytest.mark.parametrize("level", ["touched", "full", "off"])
+def test_levels_of_validation(how, level):
+    logits = np.zeros((2, 2, 3))
+    logits[0, 0, 1] = -np.inf
+    logits[0, 1, 0] = logits[1, 1, 2] = np.nan
+    result = verify_logits(
+        [[1], [0]], None, logits, uniforms=([[0.5], [0.1]], [0.5, 0.5]), validate=level,
+        on_bad_row="status", backend=how,
+    )  # fmt: skip
+    unread = RowStatus.TARGET_NOT_FINITE if level == "full" else 0
+    assert result.status.tolist() == [unread, RowStatus.TARGET_NOT_FINITE]
+
+
+def test_tensors_of_torch(how):
+    torch = pytest.importorskip("torch")
+    ids, draft, target, lengths, history, uniforms = case(4)
+    params = SamplingParams(top_k=4, repetition_penalty=2.0)
+    call = {"uniforms": uniforms, "params": params, "history": history, "backend": how}
+    for dtype in (torch.float32, torch.bfloat16):
+        tensors = [torch.from_numpy(side).to(dtype) for side in (draft, target)]
+        arrays = [tensor.to(torch.float64).numpy() for tensor in tensors]
+        expected = verify_logits(ids, DraftLogits(arrays[0]), arrays[1], lengths, **call)
+        result = verify_logits(ids, DraftLogits(tensors[0]), tensors[1], lengths, **call)
+        assert_same(result, expected)
+
+
 def test_a_tiny_ratio_keeps_its_relative_precision(how):
     target = np.array([[[0.0, np.log(1e-9)], [0.0, 0.0]]])
     draft = DraftLogits([[[np.log(1e-9), 0.0]]])

@@ -185,11 +185,13 @@ class LogitRows:
         numbers: list[Floats] = []
         for at in np.ndindex(lead):
             request, position = (int(index) for index in self.contexts.place(at))
-            none = not self.params.edits[request] or not self.contexts.exists(request, position)
             row = (np.zeros(0, dtype=np.int64), np.zeros(0))
-            if not none:
-                params = self.params.requests[request]
-                row = logit_edits(self.logits[at], params, *self._text(request, position))
+            if self.params.edits[request] and self.contexts.exists(request, position):
+                prompt, output = self._text(request, position)
+                drafts = output[len(self.texts.outputs[request]) :]
+                if ((drafts >= 0) & (drafts < self.shape[-1])).all():  # else the row is refused
+                    params = self.params.requests[request]
+                    row = logit_edits(self.logits[at], params, prompt, output)
             tokens.append(row[0])
             numbers.append(row[1])
         pointers = np.zeros(len(tokens) + 1, dtype=np.int64)
