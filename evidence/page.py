@@ -34,7 +34,7 @@ total variation that it names. The joint law is compared once, when all shards a
 
 Measured: {result.date}, {result.cpu}, {result.machine}, Python {result.python}, NumPy
 {result.numpy}, draftproof {result.version} at {result.commit}, seed {result.seed};
-{result.seconds / 60:.0f} minutes, all shards together.
+{result.seconds / 60:.0f} minutes by the clock, one shard after another.
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from draftproof.proof.shards.merge import merge
 from draftproof.proof.shards.shard import identify
 from draftproof.proof.shards.tally import Tally
 from draftproof.proof.trial.plan import make_plan
+from evidence.page import PAGE, page
 from evidence.result import read_result, result_of, write_result
 from evidence.shards import complete
 
@@ -59,3 +61,11 @@ def test_every_shard_counts_once(result):
 def test_a_result_survives_its_file(result, tmp_path):
     write_result(result, tmp_path / "result.json")
     assert read_result(tmp_path / "result.json") == result
+
+
+def test_the_committed_run_is_long_enough_and_its_page_is_made_from_it():
+    result = read_result()
+    assert (result.subject, result.verdict) == ("own:native", "not rejected")
+    assert result.made >= 10**9
+    assert re.fullmatch(r"[0-9a-f]{12}", result.commit), "measured with sources that differ"
+    assert PAGE.read_text(encoding="utf-8") == page(result)
