@@ -347,17 +347,16 @@ int place(nb::handle names, nb::handle name) {
 }
 
 // A named tuple of two fields, and attributes beside them; the others keep their class' defaults.
-nb::object make_result(nb::object token_ids, nb::object num_emitted, nb::handle num_draft,
+nb::object make_result(nb::handle token_ids, nb::handle num_emitted, nb::handle num_draft,
                        nb::handle status_bits) {
     static PyObject *const num_draft_name = PyUnicode_InternFromString("num_draft"),
                     *const status_name = PyUnicode_InternFromString("status"),
                     *const backend_name = PyUnicode_InternFromString("backend"),
                     *const native = PyUnicode_InternFromString("native");
     auto* type = reinterpret_cast<PyTypeObject*>(surroundings.result_type.ptr());
-    nb::object result = nb::steal(type->tp_alloc(type, 2));
+    const nb::tuple fields = nb::make_tuple(nb::make_tuple(token_ids, num_emitted));
+    const nb::object result = nb::steal(PyTuple_Type.tp_new(type, fields.ptr(), nullptr));
     if (!result.is_valid()) throw nb::python_error();
-    PyTuple_SET_ITEM(result.ptr(), 0, token_ids.release().ptr());
-    PyTuple_SET_ITEM(result.ptr(), 1, num_emitted.release().ptr());
     if (PyObject_SetAttr(result.ptr(), num_draft_name, num_draft.ptr()) ||
         PyObject_SetAttr(result.ptr(), status_name, status_bits.ptr()) ||
         PyObject_SetAttr(result.ptr(), backend_name, native)) {
@@ -447,9 +446,9 @@ nb::object verify_plain(nb::handle draft_token_ids, nb::handle draft_probs,
     draw_uniforms(generator, drawn.data(), size * (longest + 1));
     call.accept = drawn.data();
     call.final = call.accept + size * longest;
-    nb::object token_ids = new_array(NPY_INT64, {size, longest + 1}),
-               num_emitted = new_array(NPY_INT64, {size}),
-               status_bits = new_array(NPY_INT64, {size});
+    const nb::object token_ids = new_array(NPY_INT64, {size, longest + 1}),
+                     num_emitted = new_array(NPY_INT64, {size}),
+                     status_bits = new_array(NPY_INT64, {size});
     call.token_ids = Array(token_ids).as<std::int64_t>();
     call.num_emitted = Array(num_emitted).as<std::int64_t>();
     call.status = Array(status_bits).as<std::int64_t>();
@@ -460,7 +459,7 @@ nb::object verify_plain(nb::handle draft_token_ids, nb::handle draft_probs,
         std::copy(drawn.begin(), drawn.end(), Array(read).as<double>());
         return nb::make_tuple(status_bits, read);
     }
-    return make_result(std::move(token_ids), std::move(num_emitted), lengths, status_bits);
+    return make_result(token_ids, num_emitted, lengths, status_bits);
 }
 
 template <typename... Handles, std::size_t... I>
