@@ -2,7 +2,6 @@
 # Runs the tests that reach the kernel against one built with GCC's address, undefined and thread
 # sanitizers. usage: tests/sanitizers.sh [pytest arguments]
 set -euo pipefail
-shopt -s nullglob
 cd "$(dirname "$0")/.."
 python=$PWD/.venv/bin/python
 export PATH=$PWD/.venv/bin:$PATH CC=gcc CXX=g++ DRAFTPROOF_REQUIRE_NATIVE=1 OPENBLAS_NUM_THREADS=1
@@ -32,7 +31,7 @@ preload() {
 
 # A sanitizer writes to the process' own stderr, which pytest must leave alone.
 tests=(-m pytest -p no:cacheprovider --capture=sys --hypothesis-profile=ci)
-tests+=(tests/test_*.py tests/kernels/test_*.py "$@")
+tests+=(tests/test_*.py "$@")
 
 echo "== address and undefined behaviour =="
 build build/asan address,undefined
