@@ -45,8 +45,19 @@ struct Exponentials {
     // min((top - z) * per, last), rounded down.
     void (*bins_float32)(const float* z, std::int64_t n, float top, float per, int last,
                          std::int32_t* out);
+    // Zero the weights whose z is not within least..most.
+    void (*keep_float32)(const float* z, std::int64_t n, float least, float most, float* weights);
+    void (*keep_float64)(const double* z, std::int64_t n, double least, double most,
+                         double* weights);
     void (*widen_float16)(const std::uint16_t* words, std::int64_t n, float* out);
     void (*widen_bfloat16)(const std::uint16_t* words, std::int64_t n, float* out);
+
+    void keep(const float* z, std::int64_t n, float least, float most, float* weights) const {
+        keep_float32(z, n, least, most, weights);
+    }
+    void keep(const double* z, std::int64_t n, double least, double most, double* weights) const {
+        keep_float64(z, n, least, most, weights);
+    }
 };
 
 }  // namespace draftproof

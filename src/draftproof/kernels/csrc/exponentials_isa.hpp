@@ -158,6 +158,28 @@ static void bins_float32(const float* z, std::int64_t n, float top, float per, i
     }
 }
 
+template <typename V, typename Bits, typename T>
+DRAFTPROOF_INLINE void keep_between(const T* z, std::int64_t n, T least, T most, T* weights) {
+    constexpr int lanes = sizeof(V) / sizeof(T);
+    std::int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        const V at = load_vector<V>(z + i);
+        const Bits within = (at >= all_lanes<V>(least)) & (at <= all_lanes<V>(most));
+        const Bits kept = load_vector<Bits>(weights + i) & within;
+        __builtin_memcpy(weights + i, &kept, sizeof kept);
+    }
+    for (; i < n; ++i) weights[i] = z[i] >= least && z[i] <= most ? weights[i] : T{0};
+}
+
+static void keep_float32(const float* z, std::int64_t n, float least, float most,
+                         float* weights) {
+    keep_between<FloatV, Bits32V>(z, n, least, most, weights);
+}
+static void keep_float64(const double* z, std::int64_t n, double least, double most,
+                         double* weights) {
+    keep_between<DoubleV, Bits64V>(z, n, least, most, weights);
+}
+
 static void widen_float16(const std::uint16_t* words, std::int64_t n, float* out) {
     for (std::int64_t i = 0; i < n; ++i) out[i] = draftproof::widen_float16(words[i]);
 }
@@ -167,7 +189,8 @@ static void widen_bfloat16(const std::uint16_t* words, std::int64_t n, float* ou
 
 constexpr Exponentials kExponentials = {
     sum_powers_float32, powers_float32, powers_float64,
-    bins_float32,       widen_float16,  widen_bfloat16,
+    bins_float32,       keep_float32,   keep_float64,
+    widen_float16,      widen_bfloat16,
 };
 
 #undef DRAFTPROOF_INLINE

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
+
+#include "exponentials.hpp"
 
 namespace draftproof {
 
@@ -34,7 +37,8 @@ struct Kept {
 
     // Zero the weights of a block that are not kept.
     template <typename Z, typename W>
-    void apply(const Z* z, std::int64_t start, int n, W* weights) const {
+    void apply(const Z* z, std::int64_t start, int n, W* weights,
+               const Exponentials& exps) const {
         if (has_every()) return;
         const int low_ties = ties(start, n, low_last), high_ties = ties(start, n, high_last);
         const int first = std::min(low_ties, high_ties), second = std::max(low_ties, high_ties);
@@ -42,8 +46,13 @@ struct Kept {
         for (int part = 0; part < 3; ++part) {
             const Z least = least_kept<Z>(low, cuts[part + 1] <= low_ties);
             const Z most = -least_kept<Z>(-high, cuts[part + 1] <= high_ties);
-            for (int i = cuts[part]; i < cuts[part + 1]; ++i) {
-                weights[i] = z[i] >= least && z[i] <= most ? weights[i] : W{0};
+            const int from = cuts[part], count = cuts[part + 1] - from;
+            if constexpr (std::is_same_v<Z, W>) {
+                exps.keep(z + from, count, least, most, weights + from);
+            } else {
+                for (int i = from; i < from + count; ++i) {
+                    weights[i] = z[i] >= least && z[i] <= most ? weights[i] : W{0};
+                }
             }
         }
     }

@@ -114,8 +114,7 @@ class LogitWeights {
             const std::int64_t j = entries[e].token / kLogitBlock;
             if (j >= law_.num_blocks()) break;  // beyond the vocabulary: judged elsewhere
             write(j, block_);
-            sums_[j] = 0;
-            for (int i = 0; i < law_.block_size(j); ++i) sums_[j] += block_[i];
+            sums_[j] = law_.sum(block_, law_.block_size(j));
             while (e < entries.size() && entries[e].token / kLogitBlock == j) ++e;
         }
         total_ = 0;
@@ -132,8 +131,7 @@ class LogitWeights {
             const int n = law_.block_size(j);
             if (exact) {
                 write(j, block_);
-                sums_[j] = 0;
-                for (int i = 0; i < n; ++i) sums_[j] += block_[i];
+                sums_[j] = law_.sum(block_, n);
             } else {
                 law_.write(j, p_);
                 draft_->write(j, n, q_);

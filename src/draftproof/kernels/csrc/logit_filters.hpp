@@ -55,6 +55,7 @@ class LogitFilters {
 
    private:
     static constexpr std::size_t kFewKept = 1024;
+    static constexpr int kChunk = 16;
 
     std::vector<Candidate>& list() { return law_->list(); }
 
@@ -208,14 +209,23 @@ class LogitFilters {
     bool gather(double least, std::size_t most) {
         list().clear();
         law_->visit(least, [&](std::int64_t start, int n, const auto* z) {
-            if (list().size() > most) return;
             for (int i = 0; i < n; ++i) {
-                if (z[i] >= least && z[i] > -kInfinity && kept_.has(z[i], start + i)) {
+                if (i % kChunk == 0 && i + kChunk <= n && !any_reaches(z + i, least)) {
+                    i += kChunk - 1;
+                } else if (z[i] >= least && z[i] > -kInfinity && kept_.has(z[i], start + i)) {
                     list().push_back({start + i, static_cast<double>(z[i]), 0});
                 }
             }
+            return list().size() <= most;
         });
         return list().size() <= most;
+    }
+
+    template <typename T>
+    static bool any_reaches(const T* z, double least) {
+        int any = 0;
+        for (int i = 0; i < kChunk; ++i) any |= z[i] >= least;
+        return any;
     }
 
     LogitLaw* law_ = nullptr;

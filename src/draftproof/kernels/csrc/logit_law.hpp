@@ -86,7 +86,7 @@ class LogitLaw {
         const int n = block_size(j);
         row_.doubles(j * kLogitBlock, n, z64_);
         exps().float64(z64_, n, shift_, scale_, 1, out);
-        kept_.apply(z64_, j * kLogitBlock, n, out);
+        kept_.apply(z64_, j * kLogitBlock, n, out, exps());
     }
 
     // How many steps of 1 / per each logit of a block lies below the largest, at most `last`.
@@ -127,6 +127,11 @@ class LogitLaw {
 
     // Sum the row in float64.
     void refine() {
+        refine([](std::int64_t, double*) {});
+    }
+    // The same, and call visit(j, weights) for each block that may hold any.
+    template <typename Visit>
+    void refine(Visit visit) {
         if (exact_) return;
         exact_ = true;
         shift_ = largest_;
@@ -136,29 +141,42 @@ class LogitLaw {
             sums_[j] = 0;
             if (largests_[j] < kept_.low) continue;
             write_weights(j, w64_);
-            for (int i = 0; i < block_size(j); ++i) sums_[j] += w64_[i];
-            total_ += sums_[j];
+            total_ += sums_[j] = sum(w64_, block_size(j));
+            visit(j, w64_);
         }
         error_ = order_error();
     }
+
+    // The sum of a block's weights.
+    template <typename T>
+    double sum(const T* weights, int n) const {
+        double pair[2] = {};
+        RowCheck ignored;
+        row_sums().plain(weights, n, pair, ignored);
+        return pair[0] + pair[1];
+    }
     bool is_exact() const { return exact_; }
 
-    // Call f(start, n, z) for the blocks that may hold a logit of `least` or more, z float or double.
+    // Call f(start, n, z) for the blocks that may hold a logit of `least` or more, z float or double,
+    // as long as it returns true.
     template <typename Function>
     void visit(double least, Function f) {
-        for (std::int64_t j = 0; j < num_blocks(); ++j) {
+        bool goes_on = true;
+        for (std::int64_t j = 0; goes_on && j < num_blocks(); ++j) {
             if (largests_[j] < least) continue;
             const int n = block_size(j);
             const std::int64_t start = j * kLogitBlock;
             if (const float* z = row_.floats(start, n, z32_, exps())) {
-                f(start, n, z);
+                goes_on = f(start, n, z);
             } else {
                 row_.doubles(start, n, z64_);
-                f(start, n, static_cast<const double*>(z64_));
+                goes_on = f(start, n, static_cast<const double*>(z64_));
             }
         }
     }
 
+    // Whether float32 sums of this row say anything.
+    bool suits_float32() const { return suits_float32_; }
     double scale() const { return scale_; }
     const Exponentials& exps() const { return *set_.exponentials; }
     const RowSums& row_sums() const { return *set_.sums; }
@@ -170,12 +188,12 @@ class LogitLaw {
         const auto narrow_factor = static_cast<float>(factor);
         if (const float* z = row_.floats(start, n, z32_, exps())) {
             exps().float32(z, n, static_cast<float>(shift_), scale32_, narrow_factor, out);
-            kept_.apply(z, start, n, out);
+            kept_.apply(z, start, n, out, exps());
         } else {
             row_.doubles(start, n, z64_);
             narrow(n, shift_);
             exps().float32(z32_, n, 0, scale32_, narrow_factor, out);
-            kept_.apply(z64_, start, n, out);
+            kept_.apply(z64_, start, n, out, exps());
         }
     }
 
@@ -285,10 +303,7 @@ class LogitLaw {
             sums_[j] = 0;
             if (largests_[j] < kept_.low) continue;
             write_weights(j, w32_);
-            double pairs[2] = {};
-            RowCheck ignored;
-            row_sums().plain(w32_, block_size(j), pairs, ignored);
-            total_ += sums_[j] = pairs[0] + pairs[1];
+            total_ += sums_[j] = sum(w32_, block_size(j));
         }
         judge_float32();
     }
@@ -296,9 +311,9 @@ class LogitLaw {
     // With weights relative to the largest, the mean |log w| is at most log(V / total): entropy.
     void judge_float32() {
         const double gap = (shift_ - largest_) * scale_;
-        const bool fits = gap < 1 && scale_ > 0x1p-60 && scale_ < 0x1p60 && total_ > 0x1p-60 &&
+        suits_float32_ = gap < 1 && scale_ > 0x1p-60 && scale_ < 0x1p60 && total_ > 0x1p-60 &&
                           std::fabs(shift_) < 1e30;
-        if (!fits) {
+        if (!suits_float32_) {
             refine();
             return;
         }
@@ -315,7 +330,7 @@ class LogitLaw {
     double temperature_ = 1, scale_ = 1, shift_ = 0, largest_ = 0, total_ = 1;
     double error_ = 0, written_error_ = 0;
     float scale32_ = 1;
-    bool is_list_ = false, exact_ = false;
+    bool is_list_ = false, exact_ = false, suits_float32_ = true;
     std::vector<double> sums_, largests_, shifts_;
     std::vector<Candidate> list_;
     alignas(64) float z32_[kLogitBlock], w32_[kLogitBlock];

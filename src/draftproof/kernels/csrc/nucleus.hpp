@@ -23,7 +23,7 @@ class Nucleus {
     // Raise `kept`, what the law is made of, to the fewest largest logits of mass p.
     void find(LogitLaw& law, double p, bool keep_ties, Kept& kept) {
         law_ = &law;
-        if (law.is_exact()) {  // its logits suit no float32
+        if (!law.suits_float32()) {
             const Crossing crossing = cross_at(kInfinity, p);
             kept.raise(crossing.z, keep_ties ? Kept::kAll : crossing.token);
             return;
@@ -77,6 +77,7 @@ class Nucleus {
    private:
     static constexpr int kBins = 512, kCopies = 4, kLast = kBins - 1;
     static constexpr std::ptrdiff_t kSorted = 256;
+    static constexpr int kChunk = 16;
 
     using At = std::vector<Candidate>::iterator;
 
@@ -108,40 +109,57 @@ class Nucleus {
         list_candidates(low, high);
         Crossing crossing = cross(candidates_, below, target, margin);
         if (!crossing.certain && !law_->is_exact()) {
-            law_->refine();
-            below = mass_above(low);
-            list_candidates(low, high);
+            below = 0;
+            law_->refine([&](std::int64_t j, double* weights) { below += above(j, low, weights); });
+            for (Candidate& candidate : candidates_) candidate.weight = law_->weight(candidate.z);
             crossing = cross(candidates_, below, p * law_->total(), 0);
         }
         return crossing;
     }
 
-    // Four copies, since an addition waits for the one before to the same place.
+    // In float64 at once where the tokens are many and alike: float32 sums would tell none apart.
     void add_masses() {
         for (auto& copy : masses_) std::fill(copy, copy + kBins, 0.0);
-        for (std::int64_t j = 0; j < law_->num_blocks(); ++j) {
-            const int n = law_->block_size(j);
-            law_->write_weights(j, weights_);
-            law_->write_bins(j, per_, kLast, bins_);
-            int i = 0;
-            for (; i + kCopies <= n; i += kCopies) {
-                for (int copy = 0; copy < kCopies; ++copy) {
-                    masses_[copy][bins_[i + copy]] += weights_[i + copy];
+        if (!law_->is_exact() && law_->total() * 256 > static_cast<double>(law_->size())) {
+            law_->refine([&](std::int64_t j, double* weights) { add_block(j, weights); });
+        } else {
+            for (std::int64_t j = 0; j < law_->num_blocks(); ++j) {
+                if (law_->is_exact()) {
+                    law_->write_weights(j, exact_);
+                    add_block(j, exact_);
+                } else {
+                    law_->write_weights(j, weights_);
+                    add_block(j, weights_);
                 }
             }
-            for (; i < n; ++i) masses_[0][bins_[i]] += weights_[i];
         }
         for (int bin = 0; bin < kBins; ++bin) {
             for (int copy = 1; copy < kCopies; ++copy) masses_[0][bin] += masses_[copy][bin];
         }
     }
 
+    // Four copies, since an addition waits for the one before to the same place.
+    template <typename T>
+    void add_block(std::int64_t j, const T* weights) {
+        const int n = law_->block_size(j);
+        law_->write_bins(j, per_, kLast, bins_);
+        int i = 0;
+        for (; i + kCopies <= n; i += kCopies) {
+            for (int copy = 0; copy < kCopies; ++copy) {
+                masses_[copy][bins_[i + copy]] += weights[i + copy];
+            }
+        }
+        for (; i < n; ++i) masses_[0][bins_[i]] += weights[i];
+    }
+
     void list_candidates(int low, int high) {
         candidates_.clear();
         for (std::int64_t j = 0; j < law_->num_blocks(); ++j) {
+            std::fill(bins_ + law_->block_size(j), bins_ + kLogitBlock, kLast + 1);
             law_->write_bins(j, per_, kLast, bins_);
             const std::int64_t start = j * kLogitBlock;
             for (int i = 0; i < law_->block_size(j); ++i) {
+                if (i % kChunk == 0 && !any_within(bins_ + i, low, high)) i += kChunk - 1;
                 if (bins_[i] < low || bins_[i] > high) continue;
                 const double z = law_->row()[start + i];
                 if (z == -kInfinity || !law_->kept().has(z, start + i)) continue;
@@ -150,14 +168,18 @@ class Nucleus {
         }
     }
 
-    double mass_above(int low) {
-        double sum = 0;
-        for (std::int64_t j = 0; j < law_->num_blocks(); ++j) {
-            law_->write_bins(j, per_, kLast, bins_);
-            law_->write_weights(j, exact_);
-            for (int i = 0; i < law_->block_size(j); ++i) sum += bins_[i] < low ? exact_[i] : 0;
-        }
-        return sum;
+    static bool any_within(const std::int32_t* bins, int low, int high) {
+        int any = 0;
+        for (int i = 0; i < kChunk; ++i) any |= (bins[i] >= low) & (bins[i] <= high);
+        return any;
+    }
+
+    // The mass of a block's bins above `low`.
+    double above(std::int64_t j, int low, double* weights) {
+        const int n = law_->block_size(j);
+        law_->write_bins(j, per_, kLast, bins_);
+        for (int i = 0; i < n; ++i) weights[i] = bins_[i] < low ? weights[i] : 0;
+        return law_->sum(weights, n);
     }
 
     LogitLaw* law_ = nullptr;
