@@ -8,7 +8,7 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from draftproof import BadRowError, SamplingParams, bfloat16_of_words, process
@@ -32,7 +32,6 @@ def case(seed, B, L, V):
 
 
 @given(st.data())
-@settings(max_examples=25)
 def test_position_i_sees_the_drafts_before_it(data):
     V = data.draw(st.integers(2, 6))
     rows = data.draw(st.lists(requests(V), min_size=1, max_size=3))

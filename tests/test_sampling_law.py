@@ -8,7 +8,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from draftproof import DraftLogits, SamplingParams, process, sample, verify_logits
@@ -99,7 +99,6 @@ def edges_of(rule, drafts, p, q):
 
 
 @given(st.data())
-@settings(max_examples=20)
 def test_speculation_has_the_law_of_plain_sampling(data):
     seed, texts = data.draw(st.integers(0, 2**20)), st.lists(st.integers(0, 2), max_size=3)
     params, draft_params = data.draw(requests(3, greedy=False)), data.draw(requests(3))

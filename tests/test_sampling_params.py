@@ -33,6 +33,8 @@ def test_what_is_unset_has_no_effect():
     assert not unset.edits
     assert not unset.filters
     assert SamplingParams(top_k=-1).top_k == 0
+    shown = SamplingParams(top_k=3, order="vllm", ties="keep")
+    assert repr(shown) == "SamplingParams(top_k=3, order='vllm', ties='keep')"
 
 
 @pytest.mark.parametrize(

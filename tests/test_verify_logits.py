@@ -8,7 +8,7 @@ import inspect
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from draftproof import (
@@ -60,7 +60,6 @@ def assert_same(result, expected):
 
 
 @given(st.data())
-@settings(max_examples=15)
 def test_it_is_verify_on_processed_rows(data):
     B, K, V = 3, 2, 5
     rule = data.draw(st.sampled_from(["token", "block", "greedy-block", "exact-match"]))
@@ -394,7 +393,6 @@ def test_seeds_in_params_are_never_dropped():
 
 
 @given(st.data())
-@settings(max_examples=10)
 def test_logprobs_are_of_the_row_that_emitted_the_token(data):
     B, K, V, n = 3, 2, 5, 3
     rows = data.draw(st.lists(requests(V, greedy=False), min_size=B, max_size=B))

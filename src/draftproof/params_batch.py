@@ -94,7 +94,7 @@ class ParamsBatch:
     @functools.cached_property
     def greedy(self) -> Flags:
         """[B], requests at temperature 0."""
-        return self.temperature == 0
+        return np.asarray(self.temperature == 0)
 
     @functools.cached_property
     def any_edits(self) -> bool:

@@ -134,7 +134,7 @@ class SamplingParams:
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         values = {name: value for name, value in values.items() if value is not _UNSET.get(name)}
         given = [
-            f"{name}={value!r}"
+            f"{name}={str(value)!r}" if isinstance(value, str) else f"{name}={value!r}"
             for name, value in values.items()
             if isinstance(value, np.ndarray) or (value is not None and value != _UNSET.get(name))
         ]

@@ -32,8 +32,8 @@ def seeded_uniforms(
     neither.
     """
     if not params.any_seeded:
-        plain = type(rng) is np.random.Generator and uniforms is seeds is positions is None
-        if plain and batch.cu_num_draft is None and rule != "gumbel":
+        alone = uniforms is seeds is positions is None and rule != "gumbel"
+        if type(rng) is np.random.Generator and alone and batch.cu_num_draft is None:
             # the long way would take a third of a small call
             return rng.random(batch.draft_token_ids.shape), rng.random(batch.size)
         return draw_uniforms(batch, rule, rng, uniforms, seeds, positions, counter)
