@@ -93,11 +93,11 @@ std::int64_t run(const Call& call, int threads) {
     ThreadPool::instance().run(
         call.size, grain, threads, [&call, few](std::int64_t begin, std::int64_t end) {
             const DefaultFloatEnvironment environment;
-            const bool scattered = call.vocabulary > kFew;
-            ChainVerifier verifier(call, thread_scratch());
-            if (scattered && begin < end) verifier.prefetch(begin);
+            const std::int64_t ahead = call.vocabulary > kFew ? end : begin;
+            ChainVerifier verifier(call, thread_scratch(), ahead);
+            verifier.prefetch_entries(begin);
             for (std::int64_t b = begin; b < end; ++b) {
-                if (scattered && b + 1 < end) verifier.prefetch(b + 1);
+                verifier.prefetch_entries(b + 1);
                 if (!few || !few(call, b)) verifier.verify(b);
             }
         });

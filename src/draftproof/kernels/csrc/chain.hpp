@@ -23,8 +23,9 @@ namespace draftproof {
 // Verifies rows one at a time; one for each thread.
 class ChainVerifier {
    public:
-    ChainVerifier(const Call& call, Scratch& scratch)
-        : call_(call), scratch_(scratch), sums_(*best_instruction_set().sums),
+    // ahead: rows before this one may be asked for in advance.
+    ChainVerifier(const Call& call, Scratch& scratch, std::int64_t ahead)
+        : call_(call), ahead_(ahead), scratch_(scratch), sums_(*best_instruction_set().sums),
           draft_(call, scratch.entries) {}
 
     void verify(std::int64_t b) {
@@ -42,7 +43,8 @@ class ChainVerifier {
 
     // Ask for the numbers that the accept tests of row b will read: they lie far apart, and each
     // would be waited for in turn.
-    void prefetch(std::int64_t b) const {
+    void prefetch_entries(std::int64_t b) const {
+        if (b >= ahead_) return;
         const std::int64_t g = std::clamp<std::int64_t>(call_.num_draft[b], 0, call_.max_draft);
         for (std::int64_t i = 0; i < std::min<std::int64_t>(g, kPrefetched); ++i) {
             const std::int64_t at = call_.first(b) + i;
@@ -57,6 +59,31 @@ class ChainVerifier {
     }
 
    private:
+    // Ask for the beginnings of the rows that row b will be drawn from, its entries being at hand:
+    // the hardware follows a row only once the reading is under way.
+    void prefetch_rows(std::int64_t b) const {
+        if (b >= ahead_ || call_.draft_kind != DraftLaw::Kind::dense) return;
+        const std::int64_t g = std::clamp<std::int64_t>(call_.num_draft[b], 0, call_.max_draft);
+        std::int64_t i = 0;
+        for (; i < g; ++i) {
+            const std::int64_t at = call_.first(b) + i, token = call_.draft_token_ids[at];
+            if (token < 0 || token >= std::min(call_.vocabulary, call_.draft.size)) return;
+            const double p = call_.target_row(b, i)[token], q = call_.draft_row(b, i)[token];
+            if (!(p > 0 && (p >= q || call_.accept[at] * q < p))) break;
+        }
+        prefetch_halves(call_.target_row(b, i));
+        if (i < g) prefetch_halves(call_.draft_row(b, i));
+    }
+
+    // A sum reads both halves of a row side by side.
+    static void prefetch_halves(const Row& row) {
+        constexpr int kLine = 64, kLines = 4;
+        for (const std::int64_t start : {std::int64_t{0}, row.size / kBlock / 2 * kBlock}) {
+            const char* at = row.data + start * row.stride;
+            for (int line = 0; line < kLines; ++line) __builtin_prefetch(at + line * kLine);
+        }
+    }
+
     std::int64_t judge_shape() {
         g_ = call_.num_draft[b_];
         if (g_ < 0 || g_ > call_.max_draft) return status::length_out_of_range;
@@ -113,7 +140,7 @@ class ChainVerifier {
         if (recovered) {
             law = draft_law(tau_);
             suspicious |= draft_.is_suspicious();
-            drawn = draw({p, &law}, u, scratch_, sums_, check);
+            drawn = draw_last({p, &law}, u, check);
             const bool dense = law.kind == DraftLaw::Kind::dense ||
                                law.kind == DraftLaw::Kind::mapped;
             suspicious |= dense && call_.draft_side.is_off(check.q_mass);
@@ -122,7 +149,7 @@ class ChainVerifier {
                 drawn = draw({p, nullptr}, u, scratch_, sums_, check = {});
             }
         } else {
-            drawn = draw({p, nullptr}, u, scratch_, sums_, check);
+            drawn = draw_last({p, nullptr}, u, check);
         }
         suspicious |= check.sign || call_.target_side.is_off(check.p_mass);
         last_token_ = drawn.token;
@@ -134,6 +161,12 @@ class ChainVerifier {
             if (fault) return fault;
         }
         return outcome;
+    }
+
+    Drawn draw_last(const Weights& weights, double u, RowCheck& check) {
+        const RowSum sum = sum_row(weights, scratch_, sums_, check);
+        prefetch_rows(b_ + 1);
+        return draw_summed(weights, u, sum, scratch_, sums_);
     }
 
     // draftproof.reference.block, from the last draft down: rows that it does not keep are read too.
@@ -266,6 +299,7 @@ class ChainVerifier {
     static constexpr double kLargest = std::numeric_limits<double>::max();
 
     const Call& call_;
+    const std::int64_t ahead_;
     Scratch& scratch_;
     const RowSums& sums_;
     DraftRows draft_;
