@@ -134,6 +134,18 @@ def test_both_backends_say_the_same(forest, validate):
     assert_backends_agree(tree, p, {**options, "validate": validate})
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("vocabulary", [5, 300])
+def test_fixed_siblings_hide_no_bad_number_that_nobody_judges(vocabulary, bad):
+    """The draw off the siblings takes their mass away by a difference, which drops NaN."""
+    p = np.full((1, 3, vocabulary), 1 / vocabulary)
+    p[0, 0, 0] = bad
+    tree = DraftTree([[1, 2]], [[-1, -1]], None, "deterministic")
+    options = {"rule": "target-only", "uniforms": (np.full((1, 2), 0.99), np.array([0.5]))}
+    reference = assert_backends_agree(tree, p, {**options, "validate": "off"})
+    assert reference.status[0] == RowStatus.TARGET_NOT_FINITE
+
+
 @given(forest=forests(), data=st.data())
 def test_both_backends_find_the_same_faults(forest, data):
     tree, p, options = forest
