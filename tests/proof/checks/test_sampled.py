@@ -252,5 +252,5 @@ def test_the_sizes_of_a_check_add_up_to_its_share(check, monkeypatch):
 def test_two_hundred_seeds_raise_no_alarm():
     for seed in range(200):
         for check in CHECKS:
-            plan = make_plan("quick", seed)
+            plan = make_plan("quick", seed, timeout=3_600.0)  # how busy the machine is is no matter
             assert outcomes(check, draftproof.verify, plan) == {Outcome.PASSED}
