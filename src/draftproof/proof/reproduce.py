@@ -104,7 +104,7 @@ class _Hierarchical(Block):
     """Block, but a whole draft is tested by p(x) / q(x), without block's cap on the way."""
 
     def thresholds(self, call: Call) -> Array:
-        h = super().thresholds(call)
+        h: Array = super().thresholds(call)
         p, q = call.drafted()
         joint = np.prod(np.divide(p, q, out=np.ones_like(p), where=q > 0), axis=1)
         rows = np.flatnonzero(call.num_draft)
