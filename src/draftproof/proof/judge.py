@@ -40,8 +40,8 @@ __all__ = ["OnProgress", "check", "conclude", "installed_version"]
 
 OnProgress = Callable[[int, int, str], object]
 """(done, total, what is next)."""
-EXACT = ("oracle", "tree-oracle")
-SAMPLED = ("joint", "tree-joint")
+EXACT = ("oracle", "tree-oracle", "logits-oracle")
+SAMPLED = ("joint", "tree-joint", "logits-joint")
 """The checks whose findings are a law's exact, or sampled, distance in each world."""
 
 
@@ -123,6 +123,10 @@ def _controls(
         from draftproof.proof.trees.matrix import KEY_TREE_CONTROLS, judge_tree_gallery
 
         return judge_tree_gallery(plan, names and KEY_TREE_CONTROLS, on_progress)
+    if contract is Contract.LOGITS:
+        from draftproof.proof.logits.matrix import KEY_LOGITS_CONTROLS, judge_logits_gallery
+
+        return judge_logits_gallery(plan, names and KEY_LOGITS_CONTROLS, on_progress)
     return judge_gallery(plan, names, on_progress) if contract.is_sampler else Matrix()
 
 
@@ -354,6 +358,8 @@ def _budget(contract: Contract, plan: Plan) -> Mapping[str, float]:
     """Which check may spend what of the probability of a false alarm."""
     if contract.is_tree:
         return {"tree-joint": plan.false_alarm}
+    if contract is Contract.LOGITS:
+        return {"logits-joint": plan.false_alarm}
     if contract.is_decoder:
         return budget.table(plan.false_alarm, budget.DECODER_SHARES)
     return budget.table(plan.false_alarm) if contract.is_sampler else {}
@@ -370,7 +376,7 @@ def _outcome(
     if by_outcome[Outcome.BROKEN]:
         worst = by_outcome[Outcome.BROKEN][0]
         return Conclusion.BROKEN, f"{worst.check}: {worst.message}"
-    if not (contract.is_sampler or contract.is_tree or contract.is_decoder):
+    if contract in (Contract.GREEDY, Contract.PRACTICE):
         passed = len(by_outcome[Outcome.PASSED])
         return Conclusion.NOT_REJECTED, f"{passed} findings, none against it"
     if matrix.survivors:
@@ -410,7 +416,7 @@ def _smallest(findings: Sequence[Finding], outcome: Conclusion) -> Finding | Non
 
 def _bound(findings: Sequence[Finding]) -> float | None:
     """The largest total variation that the strongest check which reached every world allows."""
-    for check in (*EXACT, "bisection", *SAMPLED):
+    for check in (*EXACT, "bisection", "logits-bisection", *SAMPLED):
         laws = [f for f in findings if f.check == check and f.outcome is not Outcome.NOTE]
         if laws and all(f.outcome is Outcome.PASSED and f.error is not None for f in laws):
             exact = laws[0].grade is Grade.EXACT  # a sampled distance is noise within its bound
@@ -450,6 +456,10 @@ def _not_covered(findings: Sequence[Finding], plan: Plan, contract: Contract) ->
             "at a time; larger trees and vocabularies, other dtypes and batches were not.",
             "Whether siblings were really drawn as the subject asks, no verifier can show.",
         )
+    if contract is Contract.LOGITS:
+        from draftproof.proof.logits.coverage import not_covered_from_logits
+
+        return not_covered_from_logits(findings, _really_visible(findings, plan.visible))
     longest = max((g for g, _ in plan.sizes), default=0)
     padded = max((K for _, K in plan.sizes), default=0)
     vocabulary = max(WORLDS[name].vocabulary for name in plan.worlds)

@@ -9,6 +9,14 @@ from draftproof.proof.checks.behaviour import BEHAVIOUR
 from draftproof.proof.checks.decoders import GENERATE, OWN_MODELS, ROUND
 from draftproof.proof.checks.driven import check_bisection
 from draftproof.proof.checks.greedy import check_greedy
+from draftproof.proof.checks.logits import (
+    check_logits_bisection,
+    check_logits_calls,
+    check_logits_engine,
+    check_logits_joint,
+    check_logits_oracle,
+    check_logits_pairs,
+)
 from draftproof.proof.checks.oracle import (
     check_oracle,
     check_oracle_calls,
@@ -68,6 +76,17 @@ _TREES: Mapping[str, Check] = MappingProxyType(
     }
 )
 
+_LOGITS: Mapping[str, Check] = MappingProxyType(
+    {
+        "logits-engine": check_logits_engine,
+        "logits-oracle": check_logits_oracle,
+        "logits-pairs": check_logits_pairs,
+        "logits-calls": check_logits_calls,
+        "logits-bisection": check_logits_bisection,
+        "logits-joint": check_logits_joint,
+    }
+)
+
 _DECODERS: Mapping[Contract, Mapping[str, Check]] = MappingProxyType(
     {Contract.ROUND: ROUND, Contract.GENERATE: GENERATE}
 )
@@ -86,7 +105,7 @@ def _by_contract(name: str, other: Check | None) -> Check:
 
 
 _OTHERS: Mapping[str, Check] = MappingProxyType(
-    {**_SAMPLERS, **_TREES, "greedy": check_greedy, "practice": check_practice}
+    {**_SAMPLERS, **_TREES, **_LOGITS, "greedy": check_greedy, "practice": check_practice}
 )
 
 CHECKS: Mapping[str, Check] = MappingProxyType(
@@ -101,6 +120,8 @@ def checks_for(contract: Contract) -> tuple[str, ...]:
         return tuple(_DECODERS[contract])
     if contract.is_tree:
         return tuple(_TREES)
+    if contract is Contract.LOGITS:
+        return tuple(_LOGITS)
     if contract.is_sampler:
         return tuple(_SAMPLERS)
     return (contract.value,)
@@ -108,5 +129,6 @@ def checks_for(contract: Contract) -> tuple[str, ...]:
 
 def is_proven(findings: Iterable[Finding]) -> bool:
     """Whether the oracle followed a subject through every world and size, and found no fault."""
-    seen = [f for f in findings if f.check in (*ORACLE, "tree-oracle", "tree-calls")]
+    exact = (*ORACLE, "tree-oracle", "tree-calls", "logits-oracle", "logits-pairs", "logits-calls")
+    seen = [f for f in findings if f.check in exact]
     return bool(seen) and all(finding.outcome is Outcome.PASSED for finding in seen)

@@ -32,6 +32,8 @@ class Contract(enum.StrEnum):
     """Several drafts of one token, the token back."""
     TREE = "tree"
     """One tree of drafts, the tokens of its accepted path and the one after them back."""
+    LOGITS = "logits"
+    """Logits and sampling parameters in place of laws."""
 
     @property
     def shape(self) -> str:
@@ -68,6 +70,18 @@ _SHAPES: dict[Contract, tuple[tuple[str, ...], ...]] = {
     Contract.PRACTICE: (("draft_tokens", "draft_probs", "target_probs", "random_samples"),),
     Contract.SIBLINGS: (("siblings", "q", "p", "rng"),),
     Contract.TREE: (("token_ids", "parents", "q", "p", "rng"),),
+    Contract.LOGITS: (
+        (
+            "draft",
+            "draft_logits",
+            "target_logits",
+            "num_draft",
+            "params",
+            "draft_params",
+            "history",
+            "rng",
+        ),
+    ),
     Contract.ROUND: (("world",),),
     Contract.GENERATE: (("world",), ("prompts", "num_tokens", "seed")),
 }
@@ -95,6 +109,11 @@ _ROLES = {
     "siblings": "siblings",
     "token_ids": "draft",
     "parents": "parents",
+    "draft_logits": "logits",
+    "target_logits": "logits",
+    "params": "params",
+    "draft_params": "params",
+    "history": "text",
     "world": "world",
     "context": "text",
     "prompts": "text",
@@ -106,11 +125,13 @@ _ROLES = {
 _NAMES = (  # the first that matches decides
     ("offsets", r"^cu|offset|indptr"),  # a packed batch: no contract has one
     ("parents", r"parent"),
+    ("logits", r"logit"),
+    ("params", r"param"),
     ("siblings", r"sibling|children"),
     ("generator", r"rng|generator|^gen$|random_state"),
     ("seed", r"^seeds?$|_seed$"),
     ("world", r"^world|_world$"),
-    ("text", r"prompt|context|prefix"),
+    ("text", r"prompt|context|prefix|history"),
     ("lengths", r"num|len|count|size|^n$|^n_|^g$|^k$|gamma|max_new"),
     ("q", r"^qs?$|^q_|_q$|(draft|propos|small|approx).*(prob|law|dist|_p$)|^p_(draft|approx)"),
     ("p", r"^ps?$|^p_|_p$|target|large|big"),

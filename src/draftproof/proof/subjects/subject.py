@@ -81,7 +81,7 @@ class Subject:
             BaseException: whatever the subject raises.
         """
         num_draft = np.asarray(num_draft, dtype=np.int64)
-        if self.contract is Contract.PRACTICE or self.contract.is_tree or self.contract.is_decoder:
+        if not (self.contract.is_sampler or self.contract is Contract.GREEDY):
             raise TypeError(f"a subject of the contract '{self.contract}' has no batches of rows")
         if self.contract is Contract.SINGLE:
             return self._verify_rows(draft, q, p, num_draft, rng)
@@ -151,7 +151,8 @@ def load(spec: str, contract: Contract | str | None = None) -> Subject:
         spec: ``module:attr`` or ``path/to/file.py:attr`` (see `draftproof.proof.subjects.loading`);
             ``own:BACKEND`` or ``own:BACKEND:RULE``, our own `draftproof.verify` on that backend;
             ``mutant:NAME``, one of the wrong verifiers; ``tree:RULE`` and ``tree-mutant:NAME``,
-            those of trees.
+            those of trees; ``own:logits``, ``own:logits:BACKEND`` and ``logits-mutant:NAME``,
+            those from logits.
         contract: its contract; guessed from its signature if left out.
 
     Raises:
@@ -165,6 +166,12 @@ def load(spec: str, contract: Contract | str | None = None) -> Subject:
         from draftproof.proof.trees import gallery
 
         return gallery.load_own(name) if place == "tree" else gallery.load_tree_mutant(name)
+    if place == "logits-mutant" or (place == "own" and name.partition(":")[0] == "logits"):
+        from draftproof.proof.logits import gallery as from_logits
+
+        if place == "logits-mutant":
+            return from_logits.load_logits_mutant(name)
+        return from_logits.load_own(name.partition(":")[2])
     call = _own(spec, name) if place == "own" else find_callable(spec)
     title = f"draftproof.verify, {name.replace(':', ', ')}" if place == "own" else spec
     return Subject(title, _contract(call, contract), call, spec)

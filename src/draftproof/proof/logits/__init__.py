@@ -1,0 +1,1 @@
+"""Verifiers from logits under judgement: how they are called, and those of known worth."""

@@ -1,0 +1,45 @@
+"""What a verdict on a verifier from logits does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from draftproof.proof.checks.logits import VISIBLE
+from draftproof.proof.exact.bisection import ASSUMPTION
+from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
+
+__all__ = ["not_covered_from_logits"]
+
+
+def not_covered_from_logits(findings: Sequence[Finding], visible: float) -> tuple[str, ...]:
+    """Return the sentences.
+
+    Args:
+        findings: of the trial.
+        visible: the total variation that sampling was to show, or did where the time ran out.
+    """
+    sentences = [
+        "Laws were examined for V up to 7, drafts of up to 2 tokens, batches of one request and of "
+        "two, and mixed ones by sampling; larger vocabularies, longer drafts and prompts were not.",
+        "Logits were float64 numbers that bfloat16 holds too; rows with NaN or without a token, "
+        "requests with seeds of their own, and ties at a filter's edge were not examined.",
+        "Whether a caller passes the logits and parameters that its drafts were sampled by, no "
+        "verifier can show.",
+    ]
+    sentences += [
+        f"It was {f.message}."
+        for f in findings
+        if f.check == "logits-engine" and f.outcome is Outcome.NOTE
+    ]
+    if any(f.grade is Grade.EXACT and f.outcome is Outcome.NOTE for f in findings):
+        sentences.append("Its laws are rounded to float32 or so, which was not held against it.")
+    driven = [f for f in findings if f.check == "logits-oracle"]
+    if any(f.outcome is Outcome.NOT_DRIVABLE for f in driven):
+        replayed = [f for f in findings if f.check == "logits-bisection"]
+        if replayed and all(f.outcome in (Outcome.PASSED, Outcome.NOTE) for f in replayed):
+            sentences.append(f"A law by a subject's own thresholds takes it that {ASSUMPTION}.")
+        sentences.append(
+            f"A total variation above {max(VISIBLE, visible):.2g} in drafts of two tokens, or "
+            "between two rows, would have been seen by sampling; a smaller bias is not excluded."
+        )
+    return tuple(sentences)

@@ -1,0 +1,310 @@
+"""A world of logits: one request with its sampling parameters, and the law that they make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from draftproof.proof.worlds.law import Text
+from draftproof.proof.worlds.world import Row, World
+from draftproof.reference import processing
+from draftproof.sampling_order import ORDERS, Order
+from draftproof.sampling_params import SamplingParams
+
+__all__ = [
+    "FOCUSED",
+    "LOGITS_WORLDS",
+    "LONGEST",
+    "LogitsWorld",
+    "adapted",
+    "allowed_at",
+    "law_at",
+    "logits_world",
+    "random_world",
+]
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+RANDOM_WORLDS = 12
+"""Worlds 2i and 2i + 1 have one vocabulary, so that they can share a batch."""
+GRID = 64
+"""Logits are multiples of 1 / 64 up to 3 / 2: exact in bfloat16, and no two of a row are equal."""
+LONGEST = 3
+"""Tokens of the longest text whose law can be told."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LogitsWorld(World):
+    """Where a request is sampled: `World` whose rows are the laws after each whole text.
+
+    Attributes:
+        target_logits, draft_logits: [V, V], row s holds the logits after token s.
+        params, draft_params: how the target and the drafter sample; masks aside that change with
+            the text.
+        history: what the request has emitted before the text begins; its last token is the first
+            state.
+        grammar: [V, V], the tokens that may come after each; None without a grammar.
+        draft_grammar: whether the drafter minds the grammar too.
+    """
+
+    target_logits: Floats
+    draft_logits: Floats
+    params: SamplingParams
+    draft_params: SamplingParams
+    history: Text
+    grammar: Mask | None
+    draft_grammar: bool
+
+    @property
+    def vocabulary(self) -> int:
+        """V."""
+        return len(self.target_logits)
+
+    def row(self, context: Sequence[int]) -> int:
+        """Which law governs the token after this text: one for each text, shorter ones first."""
+        V, n = self.vocabulary, len(context)
+        index: int = (V**n - 1) // (V - 1)
+        return index + sum(x * V ** (n - 1 - i) for i, x in enumerate(context))
+
+    def arrays(
+        self, drafts: Sequence[int], max_draft: int | None = None, context: Sequence[int] = ()
+    ) -> tuple[Floats, Floats]:
+        """Return the LOGITS of the drafter [K, V] and of the target [K+1, V]; padding is NaN."""
+        g, K = len(drafts), len(drafts) if max_draft is None else max_draft
+        states, nan = self._states(drafts, context), np.full((K - g, self.vocabulary), np.nan)
+        return (
+            np.concatenate([self.draft_logits[states[:g]], nan]),
+            np.concatenate([self.target_logits[states], nan]),
+        )
+
+    def requests(
+        self, drafts: Sequence[int], max_draft: int, context: Sequence[int] = ()
+    ) -> tuple[SamplingParams, SamplingParams]:
+        """Return the parameters of one call, the grammar's masks [K+1, V] among them."""
+        if self.grammar is None:
+            return self.params, self.draft_params
+        mask = np.zeros((max_draft + 1, self.vocabulary), dtype=np.bool_)
+        mask[: len(drafts) + 1] = self.grammar[self._states(drafts, context)]
+        masked = replace(self.params, allowed_tokens=mask)
+        if not self.draft_grammar:
+            return masked, self.draft_params
+        return masked, replace(self.draft_params, allowed_tokens=mask)
+
+    @cached_property
+    def tables(self) -> tuple[Floats, Floats]:
+        """The laws of the target and of the drafter by `row`, in float64."""
+        target, draft = (np.array(rows, dtype=np.float64) for rows in (self.target, self.draft))
+        return target, draft
+
+    def _states(self, drafts: Sequence[int], context: Sequence[int]) -> list[int]:
+        return [(0, *self.history, *context)[-1], *drafts]
+
+
+def allowed_at(params: SamplingParams, position: int) -> Mask | None:
+    """Return the tokens [V] that a request's own masks allow at a position of its draft.
+
+    Its masks are booleans, one row for all positions or one for each.
+    """
+    allowed: Mask | None = None
+    for mask, says in ((params.allowed_tokens, True), (params.banned_tokens, False)):
+        if mask is not None:
+            row = (mask if mask.ndim == 1 else mask[position]) == says
+            allowed = row if allowed is None else allowed & row
+    return allowed
+
+
+def law_at(logits: Floats, params: SamplingParams, output: Sequence[int], position: int) -> Floats:
+    """Return the law [V] that plain sampling draws from, by `draftproof.reference.processing`.
+
+    Args:
+        logits: [V], of one context.
+        params: of the request.
+        output: its emitted tokens, and the drafts before this position.
+        position: of a draft; masks may differ from one to the next.
+    """
+    z = processing.edit(logits, params, (), list(output), allowed_at(params, position))
+    return processing.law(z, params) if params.temperature else processing.greedy_law(z)
+
+
+def adapted(params: SamplingParams, order: str, lacks: Collection[str]) -> SamplingParams:
+    """Return a request as an engine can have it: in its order, without what it does not have."""
+    absent = {*lacks, *ORDERS[Order(order)].lacks}
+    fields = SamplingParams.__dataclass_fields__
+    unset: dict[str, Any] = {name: fields[name].default for name in absent}
+    return replace(params, **unset, order=order)
+
+
+def _world(
+    name: str,
+    why: str,
+    rng: np.random.Generator,
+    params: SamplingParams,
+    draft_params: SamplingParams | None = None,
+    history: Text = (),
+    *,
+    vocabulary: int = 4,
+    grammar: bool = False,
+    draft_grammar: bool = False,
+) -> LogitsWorld:
+    V = vocabulary
+    target_logits, draft_logits = (
+        np.array([_distinct(rng, V) for _ in range(V)]) for _ in range(2)
+    )
+    draft_logits = np.round((target_logits + draft_logits) * GRID / 2) / GRID
+    mask = np.ones((V, V), dtype=np.bool_)
+    mask[np.arange(V), rng.integers(0, V, V)] = False  # each token forbids one
+    world = LogitsWorld(
+        (), (), 0, name, why,
+        target_logits=target_logits, draft_logits=draft_logits,
+        params=params, draft_params=draft_params or params, history=history,
+        grammar=mask if grammar else None, draft_grammar=draft_grammar,
+    )  # fmt: skip
+    return _with_laws(world)
+
+
+def _distinct(rng: np.random.Generator, V: int) -> Floats:
+    levels = np.arange(-3 * GRID // 2, 3 * GRID // 2 + 1)
+    return rng.choice(levels, V, replace=False) / GRID
+
+
+def _with_laws(world: LogitsWorld) -> LogitsWorld:
+    """Make the laws after every text that is shorter than the longest one."""
+    texts: list[Text] = [()]
+    for text in texts:
+        if len(text) + 1 < LONGEST:
+            texts += [(*text, token) for token in range(world.vocabulary)]
+    target: list[Row] = []
+    draft: list[Row] = []
+    for text in texts:
+        state, output = world._states((), text)[0], (*world.history, *text)
+        params, draft_params = world.requests((), 0, text)
+        target.append(_exactly(law_at(world.target_logits[state], params, output, 0)))
+        draft.append(_exactly(law_at(world.draft_logits[state], draft_params, output, 0)))
+    return replace(world, target=tuple(target), draft=tuple(draft))
+
+
+def _exactly(law: Floats) -> Row:
+    """The floats as the numbers they are, over their exact sum."""
+    row = [Fraction(x) for x in law.tolist()]
+    total = sum(row)
+    return tuple(x / total for x in row)
+
+
+def _focused() -> dict[str, tuple[str, dict[str, Any], dict[str, Any] | None, Text, bool]]:
+    """name: (why, params, the drafter's if they are others, history, grammar)."""
+    end = {"min_tokens": 4, "eos_token_ids": (3,)}
+    penalties = {
+        "repetition_penalty": 1.75, "presence_penalty": 0.5, "frequency_penalty": 0.75,
+    }  # fmt: skip
+    return {
+        "temperatures": ("the drafter's is another", {"temperature": 0.6}, {}, (), False),
+        "top-k, top-p": (
+            "one after the other", {"temperature": 1.4, "top_k": 3, "top_p": 0.8}, None, (), False,
+        ),
+        "min-p": ("a filter of few engines", {"temperature": 1.2, "min_p": 0.3}, {}, (), False),
+        "penalties": ("they see the drafts before", penalties, None, (0, 1, 1), False),
+        "bias and ban": (
+            "tokens that may not come",
+            {"logit_bias": {0: -math.inf, 1: 1.5}, "top_k": 3}, {"top_k": 3}, (2,), False,
+        ),
+        "grammar": ("a mask for each position", {"temperature": 0.9}, {}, (1,), True),
+        "ends": ("none before its time", end, {}, (0, 2), False),
+        "greedy": (
+            "beside drafts that are sampled", {"temperature": 0, "presence_penalty": 1.25},
+            {"temperature": 1.0}, (1,), False,
+        ),
+    }  # fmt: skip
+
+
+def _focused_world(number: int, name: str) -> LogitsWorld:
+    why, params, draft_params, history, grammar = _focused()[name]
+    drafter = None if draft_params is None else SamplingParams(**draft_params)
+    rng = np.random.default_rng([6, number])
+    return _world(name, why, rng, SamplingParams(**params), drafter, history, grammar=grammar)
+
+
+def random_world(number: int, seed: int = 0) -> LogitsWorld:
+    """Draw parameters, logits and a history at random."""
+    rng, V = np.random.default_rng([66, seed, number]), 4 + number // 2 % 4
+    params = _random_params(rng, V)
+    alike = rng.random() < 0.4
+    drafter = None if alike else _random_params(rng, V)
+    history = tuple(rng.integers(0, V, rng.integers(0, 4)).tolist())
+    grammar = params.banned_tokens is None and rng.random() < 0.4
+    draft_grammar = bool(
+        alike or (drafter and drafter.banned_tokens is None and rng.random() < 0.5)
+    )
+    return _world(
+        f"random {number}", "any parameters", rng, params, drafter, history,
+        vocabulary=V, grammar=grammar, draft_grammar=draft_grammar,
+    )  # fmt: skip
+
+
+def _random_params(rng: np.random.Generator, V: int) -> SamplingParams:
+    """Each parameter is set by a chance of its own; at most three tokens are banned."""
+
+    def uniform(low: float, high: float) -> float:
+        return round(float(rng.uniform(low, high)), 3)
+
+    def token() -> int:
+        return int(rng.integers(0, V))
+
+    banned, cold = rng.random() < 0.3, rng.random() < 0.25
+    drawn: dict[str, tuple[float, Any]] = {
+        "temperature": (0.6, 0.0 if cold else uniform(0.5, 2)),
+        "top_k": (0.35, int(rng.integers(2, V))),
+        "top_p": (0.35, uniform(0.5, 0.95)),
+        "min_p": (0.3, uniform(0.05, 0.3)),
+        "typical_p": (0.15, uniform(0.6, 0.95)),
+        "repetition_penalty": (0.4, uniform(1.1, 2.5)),
+        "presence_penalty": (0.4, uniform(-0.8, 0.8)),
+        "frequency_penalty": (0.4, uniform(-0.5, 0.8)),
+        "logit_bias": (0.4, {token(): -math.inf if banned else uniform(-2, 2)}),
+        "banned_tokens": (0.25, np.arange(V) == token()),
+        "min_tokens": (0.4, int(rng.integers(1, 5))),
+    }
+    given = {name: value for name, (chance, value) in drawn.items() if rng.random() < chance}
+    return SamplingParams(**given, eos_token_ids=(token(),))
+
+
+FOCUSED = tuple(_focused())
+"""Worlds of four tokens, each about one kind of parameter."""
+
+
+def _makers() -> dict[str, Callable[[], LogitsWorld]]:
+    makers: dict[str, Callable[[], LogitsWorld]] = {}
+    for number, name in enumerate(FOCUSED):
+        makers[name] = lambda number=number, name=name: _focused_world(number, name)  # type: ignore[misc]
+    for number in range(RANDOM_WORLDS):
+        makers[f"random {number}"] = lambda number=number: random_world(number)  # type: ignore[misc]
+    return makers
+
+
+LOGITS_WORLDS = MappingProxyType(_makers())
+"""What makes each world, by name: making one takes a hundredth of a second."""
+
+
+@cache
+def logits_world(
+    name: str, order: str = Order.STANDARD, lacks: frozenset[str] = frozenset()
+) -> LogitsWorld:
+    """Return a world by name, with its requests as an engine can have them."""
+    world = LOGITS_WORLDS[name]()
+    if order == Order.STANDARD and not lacks:
+        return world
+    return _with_laws(
+        replace(
+            world,
+            params=adapted(world.params, order, lacks),
+            draft_params=adapted(world.draft_params, order, lacks),
+        )
+    )
