@@ -322,6 +322,17 @@ def test_levels_of_validation(how, level):
     assert result.status.tolist() == [unread, RowStatus.TARGET_NOT_FINITE]
 
 
+def test_full_validation_asks_of_a_greedy_request_what_an_argmax_asks(how):
+    logits = np.array([[[3.0, -2.0], [np.nan, 1.0]], [[-2.0, 3.0], [-np.inf, np.nan]]])
+    call = {"params": SamplingParams(temperature=0), "validate": "full", "backend": how}
+    uniforms = ([[0.5], [0.5]], [0.5, 0.5])
+    result = verify_logits([[0], [0]], None, logits, uniforms=uniforms, on_bad_row="status", **call)
+    assert result.to_lists() == [[0, 1], []]
+    assert result.status.tolist() == [0, RowStatus.TARGET_NOT_FINITE]
+    with pytest.raises(ValueError, match="row 1, position 1"):
+        verify_logits([[0], [0]], None, logits, uniforms=uniforms, **call)
+
+
 def test_tensors_of_torch(how):
     torch = pytest.importorskip("torch")
     ids, draft, target, lengths, history, uniforms = case(4)

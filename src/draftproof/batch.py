@@ -40,6 +40,7 @@ class Batch(NamedTuple):
         drafter_sparse_ids: lead + [W], ``sparse_ids`` as they were passed.
         state: what earlier rounds have left to rules that keep a state.
         draft_argument: what the caller calls ``draft_probs``.
+        greedy_logits: whether the greedy rows of ``target_probs`` are logits and no laws.
     """
 
     draft_token_ids: IntArray
@@ -56,6 +57,7 @@ class Batch(NamedTuple):
     drafter_sparse_ids: IntArray | None = None
     state: GreedyBlockState | None = None
     draft_argument: str = "draft_probs"
+    greedy_logits: bool = False
 
     @property
     def size(self) -> int:

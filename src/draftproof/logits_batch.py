@@ -72,7 +72,12 @@ def logits_batch(
     if isinstance(draft, DraftLogits):
         places = contexts or chain_contexts(batch, False)
         laws = _draft_rows(batch, sampled, texts, places, draft_mask, definition)
-    return batch._replace(target_probs=rows, draft_probs=laws, greedy=cold if any_cold else None)
+    return batch._replace(
+        target_probs=rows,
+        draft_probs=laws,
+        greedy=cold if any_cold else None,
+        greedy_logits=any_cold,
+    )
 
 
 def chain_contexts(batch: Batch, target: bool) -> Contexts:

@@ -130,14 +130,7 @@ def _faults(
     emitted = emission(batch, rule, accept, final, row)
     if batch.greedy is not None and batch.greedy[row]:
         if emitted.last_token is None:
-            yield Fault(
-                TARGET.not_finite,
-                TARGET.argument,
-                f"row {row}, position {emitted.num_accepted}",
-                "no entry above -inf",
-                "at least one number to take the argmax of",
-                "check the logits and masks of this position",
-            )
+            yield _no_argmax(row, emitted.num_accepted)
     elif validate != "off" or emitted.last_token is None:
         for read in reads(batch, rule, row, emitted.num_accepted):
             yield from _read_faults(batch, accept, final, row, read)
@@ -171,8 +164,12 @@ def _length_and_ids(batch: Batch, row: int) -> Iterator[Fault]:
 
 def _every_number(batch: Batch, row: int) -> Iterator[Fault]:
     g = int(batch.num_draft[row])
+    only_largest = batch.greedy_logits and batch.greedy is not None and bool(batch.greedy[row])
     for i in range(g + 1):
-        yield from _row_faults(batch, TARGET, row, i)
+        if not only_largest:
+            yield from _row_faults(batch, TARGET, row, i)
+        elif not (batch.target_probs[batch.target_index(row, i)] > -np.inf).any():
+            yield _no_argmax(row, i)
         if i < g and batch.draft_probs is not None:
             yield from _row_faults(batch, DRAFT, row, i)
             if drafted_entry(batch, row, i) == 0:
@@ -184,6 +181,17 @@ def _every_number(batch: Batch, row: int) -> Iterator[Fault]:
                     "a positive probability, since the token was drawn from this law",
                     "declare the law that the drafter really sampled from",
                 )
+
+
+def _no_argmax(row: int, position: int) -> Fault:
+    return Fault(
+        TARGET.not_finite,
+        TARGET.argument,
+        f"row {row}, position {position}",
+        "no entry above -inf",
+        "at least one number to take the argmax of",
+        "check the logits and masks of this position",
+    )
 
 
 def _read_faults(

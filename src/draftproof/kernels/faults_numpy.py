@@ -85,7 +85,11 @@ def valid_row_status(batch: Batch, rows: IntArray) -> IntArray:
     """Judge every valid row of p and q, and q(x) > 0 at every draft, for some rows of the batch."""
     depth = np.arange(batch.max_draft + 1)
     which, positions = np.nonzero(depth <= batch.num_draft[rows][:, None])
-    status = row_status(batch.target_probs[batch.target_index(rows[which], positions)], TARGET)
+    target = batch.target_probs[batch.target_index(rows[which], positions)]
+    status = row_status(target, TARGET)
+    if batch.greedy_logits and batch.greedy is not None:
+        largest = np.where((target > -np.inf).any(axis=1), RowStatus.OK, TARGET.not_finite)
+        status = np.where(batch.greedy[rows[which]], largest, status)
     if batch.draft_probs is not None:
         drafted = positions < batch.num_draft[rows][which]
         owners, places = rows[which[drafted]], positions[drafted]
