@@ -50,7 +50,7 @@ QUICK_RANDOM = 2
 QUICK_PAIRS = 2
 REPLAYED = 4
 """Worlds that are replayed for each one of the plan but the first."""
-VISIBLE = 0.08
+VISIBLE = 0.1
 """Of the sampled check at least: every row of a call has parameters and a history of its own."""
 FLOAT32 = 2.0**29
 """How much coarser float32 rounds than float64: engines make their laws in it."""
@@ -112,7 +112,7 @@ def check_logits_bisection(subject: Subject, plan: Plan) -> Iterator[Finding]:
 
 def check_logits_joint(subject: Subject, plan: Plan) -> Iterator[Finding]:
     """The joint law of many texts with a real generator, ragged drafts in mixed batches."""
-    worlds = worlds_for(subject, plan)[: len(FOCUSED) if plan.profile != "quick" else 4]
+    worlds = worlds_for(subject, plan)[: min(2 * len(plan.worlds), len(FOCUSED))]
     texts = _Texts(subject, worlds, plan.seed)
     deadline = time.monotonic() + PATIENCE * plan.timeout
     visible = max(VISIBLE, plan.visible)
@@ -154,14 +154,18 @@ def _judged(
     run: Callable[[], Enumeration],
     target: Law,
 ) -> Finding:
-    """Find the law and compare it; what rounding to float32 explains is a note, no bias."""
+    """Find the law and compare it.
+
+    What rounding to float32 explains is a note, no bias; it makes no impossible text possible.
+    """
     try:
         found = run()
     except NotDrivable as refusal:
         return Finding(check, Outcome.NOT_DRIVABLE, Grade.EXACT, str(refusal), name, *size)
     finding = law_finding(check, name, size, what, found, target)
     single = FLOAT32 * float(found.law.error)
-    if finding.outcome is Outcome.LOSSY and (finding.total_variation or 0) <= single:
+    small = (finding.total_variation or 0) <= single and all(text in target for text in found.law)
+    if finding.outcome is Outcome.LOSSY and small:
         message = f"{finding.message}; rounding to float32 explains {single:.2g}"
         return replace(finding, outcome=Outcome.NOTE, message=message, cells=())
     return finding
@@ -211,7 +215,7 @@ class _Texts:
 
     @property
     def tables(self) -> list[Table]:
-        """Of texts, by world; and of first tokens, by world and the world of the row below."""
+        """Of texts, by world; and of pairs of first tokens, of a row and the row below."""
         names = [world.name for world in self._worlds]
         shape = (self._V,) * LONGEST
         return [
@@ -220,7 +224,7 @@ class _Texts:
                 for name, counts, law in zip(names, self._texts, self._laws, strict=True)
             ),
             *(
-                Table(f"{name} and {below}", "first tokens of two rows", counts, law, shape[:2])
+                Table(name, f"first tokens beside a row of {below!r}", counts, law, shape[:2])
                 for name, below, counts, law in zip(
                     names, [*names[1:], names[0]], self._pairs, self._pair_laws, strict=True
                 )

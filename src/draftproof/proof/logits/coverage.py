@@ -32,7 +32,10 @@ def not_covered_from_logits(findings: Sequence[Finding], visible: float) -> tupl
         if f.check == "logits-engine" and f.outcome is Outcome.NOTE
     ]
     if any(f.grade is Grade.EXACT and f.outcome is Outcome.NOTE for f in findings):
-        sentences.append("Its laws are rounded to float32 or so, which was not held against it.")
+        sentences.append(
+            "Its laws are rounded, which was not held against it: a bias of the size of float32's "
+            "rounding is not told from it."
+        )
     driven = [f for f in findings if f.check == "logits-oracle"]
     if any(f.outcome is Outcome.NOT_DRIVABLE for f in driven):
         replayed = [f for f in findings if f.check == "logits-bisection"]

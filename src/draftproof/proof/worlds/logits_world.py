@@ -71,9 +71,10 @@ class LogitsWorld(World):
 
     def row(self, context: Sequence[int]) -> int:
         """Which law governs the token after this text: one for each text, shorter ones first."""
-        V, n = self.vocabulary, len(context)
-        index: int = (V**n - 1) // (V - 1)
-        return index + sum(x * V ** (n - 1 - i) for i, x in enumerate(context))
+        index = 0
+        for token in context:
+            index = index * self.vocabulary + token + 1
+        return index
 
     def arrays(
         self, drafts: Sequence[int], max_draft: int | None = None, context: Sequence[int] = ()
@@ -104,6 +105,20 @@ class LogitsWorld(World):
         """The laws of the target and of the drafter by `row`, in float64."""
         target, draft = (np.array(rows, dtype=np.float64) for rows in (self.target, self.draft))
         return target, draft
+
+    def to_row(self) -> dict[str, Any]:
+        """Describe it for `draftproof worlds`, in JSON types."""
+        return {
+            "name": self.name,
+            "tokens": self.vocabulary,
+            "params": repr(self.params),
+            "draft_params": repr(self.draft_params),
+            "history": list(self.history),
+            "target_logits": self.target_logits.tolist(),
+            "draft_logits": self.draft_logits.tolist(),
+            "grammar": None if self.grammar is None else self.grammar.tolist(),
+            "why": f"logits: {self.why}",
+        }
 
     def _states(self, drafts: Sequence[int], context: Sequence[int]) -> list[int]:
         return [(0, *self.history, *context)[-1], *drafts]
