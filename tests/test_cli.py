@@ -237,11 +237,13 @@ def test_mutants_are_listed(monkeypatch):
     tree = {**row, "name": "no update", "caught_by": "tree-oracle"}
     monkeypatch.setattr("draftproof.proof.mutants.table", table)
     monkeypatch.setattr("draftproof.proof.trees.gallery.tree_table", lambda: [tree])
+    logits = {**row, "name": "raw bonus", "caught_by": "logits-oracle"}
+    monkeypatch.setattr("draftproof.proof.logits.gallery.logits_table", lambda: [logits])
     result = run("mutants")
     assert result.exit_code == 0
     assert "accept always lossy" in " ".join(result.stdout.split())
     assert "0.34375" in result.stdout
-    assert json.loads(run("mutants", "--json").stdout) == [*rows, tree]
+    assert json.loads(run("mutants", "--json").stdout) == [*rows, tree, logits]
 
 
 @pytest.mark.parametrize(

@@ -282,6 +282,7 @@ def _read_prompts(file: Any) -> list[list[int]] | None:
 def worlds(as_json: AsJson = False) -> None:
     """List the worlds, whose laws are known exactly, that verifiers are judged in."""
     from draftproof.proof.worlds.catalogue import WORLDS
+    from draftproof.proof.worlds.logits_world import LOGITS_WORLDS, logits_world
     from draftproof.proof.worlds.wide import WIDE_WORLDS
 
     rows: list[dict[str, Any]] = [
@@ -299,6 +300,7 @@ def worlds(as_json: AsJson = False) -> None:
         {"name": wide.name, "tokens": wide.vocabulary, "contexts": wide.contexts, "why": wide.why}
         for wide in WIDE_WORLDS.values()
     ]
+    rows += [logits_world(name).to_row() for name in LOGITS_WORLDS]
     _show(rows, as_json, ("name", "tokens", "why"))
 
 
@@ -309,11 +311,12 @@ def mutants(as_json: AsJson = False) -> None:
     Named are the exact checks, and the first one that catches it where no more than a seed, or
     nothing, of its randomness can be reached.
     """
+    from draftproof.proof.logits.gallery import logits_table
     from draftproof.proof.mutants import table
     from draftproof.proof.trees.gallery import tree_table
 
     with redirect_stdout(None):  # one of them prints, and computing a distance runs it
-        rows = [*table(), *tree_table()]
+        rows = [*table(), *tree_table(), *logits_table()]
     _show(rows, as_json, ("name", "kind", "total_variation", "caught_by", "public", "does"))
 
 
