@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from draftproof.proof.checks import ORACLE, checks_for, is_proven
+from draftproof.proof.checks.logits import VISIBLE as LOGITS_VISIBLE
 from draftproof.proof.checks.scorecard import ScoreRow
 from draftproof.proof.decoders.sources import beside, not_covered, require_source
 from draftproof.proof.exact.bisection import ASSUMPTION
@@ -351,6 +352,8 @@ def _visible(trials: Sequence[_Trial]) -> float:
     coarsest = max(trials, key=lambda trial: trial.visible)
     if coarsest.contract.is_decoder:
         return visible_by_decoders(replace(coarsest.plan, visible=coarsest.visible))
+    if coarsest.contract is Contract.LOGITS:
+        return max(LOGITS_VISIBLE, coarsest.visible)
     return coarsest.visible
 
 
@@ -399,7 +402,8 @@ def _outcome(
 
 
 def _worlds(findings: Sequence[Finding]) -> int:
-    return len({f.world for f in findings if f.check in EXACT + SAMPLED and f.world})
+    told = (f for f in findings if f.outcome is not Outcome.NOT_DRIVABLE)
+    return len({f.world for f in told if f.check in EXACT + SAMPLED and f.world})
 
 
 def _smallest(findings: Sequence[Finding], outcome: Conclusion) -> Finding | None:
@@ -416,7 +420,7 @@ def _smallest(findings: Sequence[Finding], outcome: Conclusion) -> Finding | Non
 
 def _bound(findings: Sequence[Finding]) -> float | None:
     """The largest total variation that the strongest check which reached every world allows."""
-    for check in (*EXACT, "bisection", "logits-bisection", *SAMPLED):
+    for check in (*EXACT, "bisection", *SAMPLED):
         laws = [f for f in findings if f.check == check and f.outcome is not Outcome.NOTE]
         if laws and all(f.outcome is Outcome.PASSED and f.error is not None for f in laws):
             exact = laws[0].grade is Grade.EXACT  # a sampled distance is noise within its bound
