@@ -196,42 +196,6 @@ class _Own:
         return result.token_ids, result.num_emitted, result.logprobs.token_logprobs
 
 
-class _OwnReference(_Own):
-    """The reference behind it.
-
-    The public call takes numbers for uniforms; this takes what the judge's instruments hand out.
-    """
-
-    def __call__(
-        self,
-        draft: Array,
-        draft_logits: Array,
-        target_logits: Array,
-        num_draft: Array,
-        params: Sequence[Any],
-        draft_params: Sequence[Any],
-        history: Sequence[Any],
-        rng: np.random.Generator,
-    ) -> tuple[Array, Array, Array]:
-        """Return what the reference does, on all that the public call makes of its arguments."""
-        from draftproof.batch import padded_batch
-        from draftproof.logits_batch import logits_batch, unwrapped
-        from draftproof.logprobs import make_logprobs
-        from draftproof.reference.batch import verify_chain
-
-        law, names = unwrapped(DraftLogits(draft_logits))
-        batch = padded_batch(draft, law, target_logits, num_draft, names=names)
-        batch = logits_batch(
-            batch, DraftLogits(draft_logits), params, draft_params, history, None, None, None,
-            None, definition=True,
-        )  # fmt: skip
-        accept, final = rng.random(draft.shape), rng.random(len(draft))
-        tokens, num_emitted, *_ = verify_chain(batch, "token", accept, final, validate="touched")
-        rows: Any = batch.target_probs
-        listed = make_logprobs(batch, rows, tokens, num_emitted, 0, "processed")
-        return tokens, num_emitted, listed.token_logprobs
-
-
 def load_own(backend: str) -> Subject:
     """Make a subject of our own call, on a backend or, if that is empty, on the fastest."""
     from draftproof.backends import available_backends
@@ -243,5 +207,5 @@ def load_own(backend: str) -> Subject:
             f"{', '.join(known)}."
         )
     spec = f"own:logits:{backend}" if backend else "own:logits"
-    call = _OwnReference(backend) if backend == "reference" else _Own(backend or "auto")
+    call = _Own(backend or "auto")
     return Subject(f"draftproof.verify_logits, {call.backend}", Contract.LOGITS, call, spec)
