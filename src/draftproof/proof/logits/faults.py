@@ -204,7 +204,7 @@ class GreedyIgnored(LogitsVerifier):
         )
 
 
-@verifier("min-p dropped", "min-p", public="TensorRT-LLM #17955")
+@verifier("min-p dropped", "min-p", public="TensorRT-LLM #17701, #17955, #19390")
 class MinPDropped(LogitsVerifier):
     """Has no min-p, and does not say so."""
 
