@@ -12,6 +12,7 @@ from typing import Any
 from draftproof.proof.checks import ORACLE, checks_for, is_proven
 from draftproof.proof.checks.logits import VISIBLE as LOGITS_VISIBLE
 from draftproof.proof.checks.scorecard import ScoreRow
+from draftproof.proof.checks.trees import VISIBLE as TREES_VISIBLE
 from draftproof.proof.decoders.sources import beside, not_covered, require_source
 from draftproof.proof.exact.bisection import ASSUMPTION
 from draftproof.proof.sampled import budget
@@ -354,6 +355,8 @@ def _visible(trials: Sequence[_Trial]) -> float:
         return visible_by_decoders(replace(coarsest.plan, visible=coarsest.visible))
     if coarsest.contract is Contract.LOGITS:
         return max(LOGITS_VISIBLE, coarsest.visible)
+    if coarsest.contract.is_tree:
+        return max(TREES_VISIBLE, coarsest.visible)
     return coarsest.visible
 
 
