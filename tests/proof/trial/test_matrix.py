@@ -36,6 +36,19 @@ def test_killers_names_the_check(name, check):
     assert killers(name, PLAN) == check
 
 
+@pytest.mark.parametrize(
+    ("name", "first", "check"),
+    [
+        ("tail of the vocabulary unread", "one-hot", ("one-hot",)),
+        ("lenience 1.04", "one-hot", ("oracle",)),
+        ("token", "rows", ()),
+        ("crashes on an empty batch", "empty-batch", ("empty-batch",)),
+    ],
+)
+def test_a_check_that_is_tried_first_hides_no_other(name, first, check):
+    assert killers(name, PLAN, first) == check
+
+
 def test_every_check_of_the_registry_belongs_to_a_contract():
     assert {name for contract in Contract for name in checks_for(contract)} == set(CHECKS)
     assert checks_for(Contract.GREEDY) == ("greedy",)

@@ -9,20 +9,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from typing import Self
 
-from draftproof.proof.checks import CHECKS, checks_for
+from draftproof.proof.checks import CHECKS, ORACLE, checks_for
 from draftproof.proof.mutants import EQUIVALENTS, MUTANTS, get
 from draftproof.proof.subjects.contracts import Contract
 from draftproof.proof.subjects.subject import Subject, load
 from draftproof.proof.trial.course import plan_for
 from draftproof.proof.trial.examination import examine
-from draftproof.proof.trial.plan import Plan, make_plan
+from draftproof.proof.trial.plan import Plan, after_proof, make_plan
 from draftproof.proof.trial.process import run_checks
+from draftproof.proof.verdicts.catches import first_catches
 from draftproof.proof.verdicts.finding import Finding, Outcome
 from draftproof.proof.verdicts.verdict import Control
 
@@ -41,8 +42,6 @@ KEY_CONTROLS = (
 """One control for each way of going wrong that needs an instrument of its own."""
 
 FATAL = (Outcome.LOSSY, Outcome.BROKEN)
-WIDE = ("cuts", "witnesses")
-"""The checks at a large vocabulary, where a fault that shows nowhere else is looked for first."""
 PATIENCE = 10.0
 """Seconds that a check may take of a verifier that is known to hang."""
 
@@ -171,7 +170,9 @@ def serve() -> None:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     plan = Plan(**json.loads(sys.stdin.readline()))
     for line in sys.stdin:
-        print(json.dumps(killers(json.loads(line), plan)), flush=True)
+        name = json.loads(line)
+        known = first_catches().get(name, {}).get("driven")
+        print(json.dumps(killers(name, plan, known)), flush=True)
 
 
 def _end_with(parent: int) -> None:
@@ -180,34 +181,41 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def killers(name: str, plan: Plan) -> tuple[str, ...]:
+def killers(name: str, plan: Plan, first: str | None = None) -> tuple[str, ...]:
     """Judge one verifier until a check catches it, and return that check's name, if one does.
 
     A right one gets the quick plan: its death would be a false alarm, whatever the plan.
+
+    Args:
+        name, plan: whom, how thoroughly.
+        first: the check to begin with, where it is known which one catches it.
     """
     mutant = get(name)
     if mutant.kind == "equivalent":
         plan = make_plan("quick", plan.seed, plan.timeout)
     if mutant.kind == "broken":
         plan = replace(plan, timeout=min(plan.timeout, PATIENCE))
-        findings = run_checks(
-            mutant.spec, Contract.RAGGED, checks_for(Contract.RAGGED), plan, fail_fast=True
-        )
+        checks = dict.fromkeys([*([first] if first else []), *checks_for(Contract.RAGGED)])
+        findings = run_checks(mutant.spec, Contract.RAGGED, list(checks), plan, fail_fast=True)
         return tuple(f.check for f in findings if f.outcome in FATAL)[:1]
     with redirect_stdout(io.StringIO()):  # one of the right ones prints
-        first = WIDE if mutant.seen == "vocabulary" else ()
         return killers_here(load(mutant.spec), plan, first)
 
 
-def killers_here(subject: Subject, plan: Plan, first: Sequence[str] = ()) -> tuple[str, ...]:
+def killers_here(subject: Subject, plan: Plan, first: str | None = None) -> tuple[str, ...]:
     """Judge a subject in this process until a check catches it, and return that check's name.
 
     Args:
         subject, plan: whom, how thoroughly.
-        first: checks to begin with; the others follow in their order.
+        first: the check to begin with. It is asked for no more than of a subject that the oracle
+            has let pass, so that whom it catches would have died in the usual course too.
     """
+    if first is not None:
+        asked = plan if first in ORACLE else after_proof(plan)
+        if any(f.outcome in FATAL for f in examine(first, CHECKS[first], subject, asked)):
+            return (first,)
     findings: list[Finding] = []
-    for name in dict.fromkeys([*first, *checks_for(Contract.RAGGED)]):
+    for name in checks_for(Contract.RAGGED):
         if name == "scorecard":
             continue
         for finding in examine(name, CHECKS[name], subject, plan_for(name, plan, findings)):
