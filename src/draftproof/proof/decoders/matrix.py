@@ -11,9 +11,8 @@ from draftproof.proof.mutants import DECODERS
 from draftproof.proof.subjects.contracts import Contract
 from draftproof.proof.subjects.subject import load
 from draftproof.proof.trial.examination import examine
-from draftproof.proof.trial.matrix import FATAL, Matrix
+from draftproof.proof.trial.matrix import FATAL, Matrix, judge_in_turn
 from draftproof.proof.trial.plan import Plan, make_plan
-from draftproof.proof.verdicts.verdict import Control
 
 __all__ = ["KEY_DECODER_CONTROLS", "decoder_killers", "judge_decoder_gallery"]
 
@@ -59,16 +58,7 @@ def judge_decoder_gallery(
         and (everyone or mutant.name in KEY_DECODER_CONTROLS[contract])
     ]
     plan = replace(plan, law="", plain="")
-    deaths = {}
-    for done, mutant in enumerate(gallery, 1):
-        deaths[mutant.name] = decoder_killers(mutant.name, plan)
-        if on_progress is not None:
-            on_progress(done, len(gallery), f"control: {mutant.name}")
-    wrong = [mutant.name for mutant in gallery if mutant.kind != "equivalent"]
-    return Matrix(
-        tuple(Control(name, deaths[name]) for name in wrong),
-        tuple(m.name for m in gallery if m.kind == "equivalent" and deaths[m.name]),
-    )
+    return judge_in_turn(gallery, lambda name: decoder_killers(name, plan), on_progress)
 
 
 def decoder_killers(name: str, plan: Plan) -> tuple[str, ...]:

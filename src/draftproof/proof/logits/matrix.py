@@ -8,9 +8,8 @@ from draftproof.proof.checks import CHECKS, checks_for
 from draftproof.proof.logits.gallery import load_logits_mutant, logits_gallery
 from draftproof.proof.subjects.contracts import Contract
 from draftproof.proof.trial.examination import examine
-from draftproof.proof.trial.matrix import FATAL, Matrix
+from draftproof.proof.trial.matrix import FATAL, Matrix, judge_in_turn
 from draftproof.proof.trial.plan import Plan, make_plan
-from draftproof.proof.verdicts.verdict import Control
 
 __all__ = ["KEY_LOGITS_CONTROLS", "judge_logits_gallery", "logits_killers"]
 
@@ -41,17 +40,7 @@ def judge_logits_gallery(
     """
     gallery = logits_gallery()
     chosen = [gallery[name] for name in (gallery if names is None else names)]
-    controls: list[Control] = []
-    casualties: list[str] = []
-    for done, mutant in enumerate(chosen, 1):
-        killers = logits_killers(mutant.name, plan)
-        if mutant.kind != "equivalent":
-            controls.append(Control(mutant.name, killers))
-        elif killers:
-            casualties.append(mutant.name)
-        if on_progress is not None:
-            on_progress(done, len(chosen), f"control: {mutant.name}")
-    return Matrix(tuple(controls), tuple(casualties))
+    return judge_in_turn(chosen, lambda name: logits_killers(name, plan), on_progress)
 
 
 def logits_killers(name: str, plan: Plan) -> tuple[str, ...]:

@@ -9,11 +9,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, replace
-from typing import Self
+from typing import Protocol, Self
 
 from draftproof.proof.checks import CHECKS, ORACLE, checks_for
 from draftproof.proof.mutants import EQUIVALENTS, MUTANTS, get
@@ -27,7 +27,15 @@ from draftproof.proof.verdicts.catches import first_catches
 from draftproof.proof.verdicts.finding import Finding, Outcome
 from draftproof.proof.verdicts.verdict import Control
 
-__all__ = ["KEY_CONTROLS", "Matrix", "judge_gallery", "killers", "killers_here", "serve"]
+__all__ = [
+    "KEY_CONTROLS",
+    "Matrix",
+    "judge_gallery",
+    "judge_in_turn",
+    "killers",
+    "killers_here",
+    "serve",
+]
 
 KEY_CONTROLS = (
     "resample p on a rejection",
@@ -72,6 +80,43 @@ class Matrix:
     def killed(self) -> int:
         """Wrong ones that died."""
         return self.total - len(self.survivors)
+
+
+class Known(Protocol):
+    """A verifier of known worth, of any family."""
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+
+    @property
+    def kind(self) -> str:
+        """``"equivalent"`` if it is right."""
+
+
+def judge_in_turn(
+    chosen: Sequence[Known],
+    killers: Callable[[str], tuple[str, ...]],
+    on_progress: Callable[[int, int, str], object] | None = None,
+) -> Matrix:
+    """Judge verifiers of known worth one after the other, in this process.
+
+    Args:
+        chosen: whom.
+        killers: of a name, the checks that catch it.
+        on_progress: told (done, total, name) after each.
+    """
+    controls: list[Control] = []
+    casualties: list[str] = []
+    for done, mutant in enumerate(chosen, 1):
+        caught = killers(mutant.name)
+        if mutant.kind != "equivalent":
+            controls.append(Control(mutant.name, caught))
+        elif caught:
+            casualties.append(mutant.name)
+        if on_progress is not None:
+            on_progress(done, len(chosen), f"control: {mutant.name}")
+    return Matrix(tuple(controls), tuple(casualties))
 
 
 def judge_gallery(
