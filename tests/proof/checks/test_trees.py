@@ -6,16 +6,18 @@ import pytest
 
 from draftproof.proof.checks import CHECKS, checks_for
 from draftproof.proof.checks.trees import (
+    VISIBLE,
     check_tree_calls,
     check_tree_joint,
     check_tree_oracle,
     worlds_for,
 )
-from draftproof.proof.judge import check
+from draftproof.proof.judge import check, conclude
 from draftproof.proof.subjects.contracts import Contract
 from draftproof.proof.subjects.subject import Subject, load
+from draftproof.proof.trial.matrix import Matrix
 from draftproof.proof.trial.plan import make_plan
-from draftproof.proof.verdicts.finding import Outcome
+from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
 from draftproof.proof.verdicts.verdict import Conclusion
 
 PLAN = make_plan("quick", 0)
@@ -85,6 +87,13 @@ def test_siblings_that_cannot_be_driven_are_sampled():
     subject = Subject("test", Contract.SIBLINGS, undrivable)
     assert outcomes(check_tree_oracle(subject, PLAN)) == {Outcome.NOT_DRIVABLE}
     assert outcomes(check_tree_joint(subject, FAST)) == {Outcome.PASSED}
+
+
+def test_a_verdict_states_what_its_trees_were_sampled_for():
+    sampled = Finding("tree-joint", Outcome.PASSED, Grade.SAMPLED, "", "L4", 1, 2, error=0.03)
+    subject = Subject("test", Contract.SIBLINGS, undrivable)
+    power = conclude(subject, [sampled], Matrix(), PLAN, 0.0).power
+    assert PLAN.visible < power.smallest_visible_total_variation == VISIBLE
 
 
 @pytest.mark.slow
