@@ -73,12 +73,13 @@ def check_ragged(subject: Subject, plan: Plan) -> Iterator[Finding]:
     other_start = replace(WORLDS["L4"], name="L4 from 2", start=2)
     rows = replace(experiment_of(subject, "L4", "L357", other_start), extra=2, lengths=ragged)
     alone = subject.contract is Contract.SINGLE  # whose rows come without their padding
-    for padding in (Padding.POISON,) if alone else Padding:
+    paddings = (Padding.POISON,) if alone else tuple(Padding)
+    for padding in paddings:
         visible = coarse(plan, 4)
         how = f" in ragged rows, padded with {padding.value}"
         experiment = replace(rows, padding=padding)
         sampler = Sampler(subject, experiment, plan.seed, f"ragged {padding.name}")
-        least = LEAST_TEXTS // len(Padding)
+        least = LEAST_TEXTS // len(paddings)
         yield from Trial("ragged", plan, visible, size, deadline, how, least).run(sampler)
 
 
