@@ -17,7 +17,7 @@ NO_DEPS = "# --no-deps"
 
 
 def requirements_of(package: str) -> Path:
-    """Return a package's file of pinned requirements."""
+    """Return a package's file of pinned requirements; draftproof's own are constraints."""
     return REQUIREMENTS / f"{package}.txt"
 
 
@@ -45,7 +45,7 @@ def build_environment(package: str, wheel: Path) -> Path:
         pinned = ["--no-deps"] if file.read_text().startswith(NO_DEPS) else []
         _pip(python, "install", *pinned, "--requirement", str(file))
         done.write_text(file.read_text())
-    _pip(python, "install", f"{wheel}[proof]")
+    _pip(python, "install", "--constraint", str(requirements_of("draftproof")), f"{wheel}[proof]")
     _pip(python, "install", "--no-deps", "--force-reinstall", str(wheel))
     return python
 

@@ -69,9 +69,23 @@ def test_what_the_committed_table_rejects_is_confirmed_by_a_script():
 
 @pytest.mark.parametrize("package", sorted({a.package for a in ADAPTERS.values()}))
 def test_every_package_is_pinned_with_all_that_it_needs(package):
-    lines = requirements_of(package).read_text(encoding="utf-8").splitlines()
-    pins = [line for line in lines if line and not line.startswith("#")]
+    pins = _pins(package)
     assert all("==" in pin for pin in pins)
     tested = {a.tested for a in ADAPTERS.values() if a.package == package}
     assert f"{package}=={tested.pop()}" in pins
     assert not tested
+
+
+@pytest.mark.parametrize("package", sorted({a.package for a in ADAPTERS.values()}))
+def test_the_judge_asks_for_no_other_versions_than_the_package(package):
+    """Otherwise it would be installed over what was pinned."""
+    own, asked = (dict(pin.split("==") for pin in _pins(p)) for p in (package, "draftproof"))
+    assert "numpy" in own
+    assert {name: own[name] for name in own.keys() & asked} == {
+        name: asked[name] for name in own.keys() & asked
+    }
+
+
+def _pins(package):
+    lines = requirements_of(package).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
