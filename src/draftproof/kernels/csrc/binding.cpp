@@ -7,18 +7,16 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <cfenv>
 #include <cstdint>
-#include <cstring>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "call_binding.hpp"
 #include "chain.hpp"
 #include "chain_few.hpp"
-#include "logit_chain.hpp"
+#include "logit_binding.hpp"
 #include "numpy_arrays.hpp"
 #include "philox.hpp"
 #include "row_sums.hpp"
@@ -29,58 +27,6 @@ namespace nb = nanobind;
 using namespace draftproof;
 
 namespace {
-
-// The default rounding and no flushing of denormals, whatever the calling thread uses: a pool's
-// thread and its caller must agree.
-class DefaultFloatEnvironment {
-   public:
-    DefaultFloatEnvironment() {
-        std::fegetenv(&saved_);
-        std::fesetenv(FE_DFL_ENV);
-    }
-    ~DefaultFloatEnvironment() { std::fesetenv(&saved_); }
-
-   private:
-    std::fenv_t saved_;
-};
-
-Scratch& thread_scratch() {
-    thread_local Scratch scratch;
-    return scratch;
-}
-
-Side target_side(double tolerance) {
-    return {status::target_not_finite, status::target_negative, status::target_mass, tolerance};
-}
-Side draft_side(double tolerance) {
-    return {status::draft_not_finite, status::draft_negative, status::draft_mass, tolerance};
-}
-
-// A Python int of any size, or the nearest that there is.
-std::int64_t clamped(nb::handle number) {
-    int overflow = 0;
-    const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-    if (value == -1 && !overflow && PyErr_Occurred()) throw nb::python_error();
-    if (!overflow) return value;
-    using Limits = std::numeric_limits<std::int64_t>;
-    return overflow > 0 ? Limits::max() : Limits::min();
-}
-
-// As many threads as are worth waking, and no more than `most` or, if that is None, than there are.
-// To wake one costs about as much as a few megabytes; a row costs some bytes beside its own.
-int num_threads(std::int64_t rows, std::int64_t vocabulary, Dtype dtype, nb::handle most,
-                nb::handle available) {
-    constexpr std::int64_t kBytesPerThread = 1 << 22, kBytesPerRow = 512;
-    const std::int64_t row_bytes = vocabulary * itemsize(dtype) + kBytesPerRow;
-    const std::int64_t worthwhile = rows * row_bytes / kBytesPerThread;
-    if (worthwhile < 2) return 1;
-    const nb::object limit = most.is_none() ? available() : nb::borrow(most);
-    return static_cast<int>(std::min(clamped(limit), worthwhile));
-}
-
-int num_threads(const Call& call, nb::handle most, nb::handle available) {
-    return num_threads(call.size, call.vocabulary, call.target.dtype, most, available);
-}
 
 // Verify all rows; the status bits of all of them together.
 std::int64_t run(const Call& call, int threads) {
@@ -106,42 +52,6 @@ std::int64_t run(const Call& call, int threads) {
     return bits;
 }
 
-void read_laws(Call& call, nb::handle target, nb::handle draft, nb::handle sparse_ids,
-               nb::handle column_of) {
-    const Array rows(target);
-    const auto laws = optional_array(draft), sparse = optional_array(sparse_ids),
-               columns = optional_array(column_of);
-    call.target = rows.table();
-    call.vocabulary = rows.size(rows.rank() - 1);
-    call.draft_kind = !laws     ? DraftLaw::Kind::point_mass
-                      : sparse  ? DraftLaw::Kind::sparse
-                      : columns ? DraftLaw::Kind::mapped
-                                : DraftLaw::Kind::dense;
-    if (laws) call.draft = laws->table();
-    call.sparse_ids = data_or_null<std::int64_t>(sparse);
-    call.column_of = data_or_null<std::int32_t>(columns);
-}
-
-void read_drafts(Call& call, nb::handle draft_token_ids, nb::handle drafter_token_ids,
-                 nb::handle num_draft, nb::handle cu_num_draft, nb::handle greedy) {
-    const Array lengths(num_draft);
-    call.size = lengths.size(0);
-    call.num_draft = lengths.as<const std::int64_t>();
-    call.cu_num_draft = data_or_null<std::int64_t>(optional_array(cu_num_draft));
-    call.draft_token_ids = Array(draft_token_ids).as<const std::int64_t>();
-    call.drafter_token_ids = Array(drafter_token_ids).as<const std::int64_t>();
-    call.greedy = data_or_null<bool>(optional_array(greedy));
-}
-
-void read_results(Call& call, nb::handle accept, nb::handle final, nb::handle token_ids,
-                  nb::handle num_emitted, nb::handle status_bits) {
-    call.accept = Array(accept).as<const double>();
-    call.final = Array(final).as<const double>();
-    call.token_ids = Array(token_ids).as<std::int64_t>();
-    call.num_emitted = Array(num_emitted).as<std::int64_t>();
-    call.status = Array(status_bits).as<std::int64_t>();
-}
-
 // target_tolerance, draft_tolerance: how far from 1 a row's mass may lie.
 // token_ids, num_emitted, status: written. Returns the bits of all rows together.
 std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_ids,
@@ -164,72 +74,6 @@ std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_i
     read_drafts(call, draft_token_ids, drafter_token_ids, num_draft, cu_num_draft, greedy);
     read_results(call, accept, final, token_ids, num_emitted, status_bits);
     return run(call, num_threads(call, most_threads, available_threads));
-}
-
-// (temperature, top_p, min_p, typical_p, top_k, filters, ties), each [B], or None; (edit_from [R+1],
-// edit_ids, edit_logits) over the R rows, or None; masks [R, ceil(V / 32)] or None.
-LogitSide read_logit_side(nb::handle params, nb::handle edits, nb::handle masks) {
-    LogitSide side{};
-    if (!params.is_none()) {
-        side.temperature = Array(params[0]).as<const double>();
-        side.top_p = Array(params[1]).as<const double>();
-        side.min_p = Array(params[2]).as<const double>();
-        side.typical_p = Array(params[3]).as<const double>();
-        side.top_k = Array(params[4]).as<const std::int64_t>();
-        side.filters = Array(params[5]).as<const std::int64_t>();
-        side.ties = Array(params[6]).as<const std::int64_t>();
-    }
-    if (!edits.is_none()) {
-        side.edit_from = Array(edits[0]).as<const std::int64_t>();
-        side.edit_ids = Array(edits[1]).as<const std::int64_t>();
-        side.edit_logits = Array(edits[2]).as<const double>();
-    }
-    side.masks = data_or_null<std::uint32_t>(optional_array(masks));
-    return side;
-}
-
-LogitScratch& thread_logit_scratch() {
-    thread_local const auto scratch = std::make_unique<LogitScratch>();
-    return *scratch;
-}
-
-// target, draft: (params, edits, masks), and draft None where draft_laws holds probabilities.
-// token_ids, num_emitted and status are written.
-void verify_logits(nb::handle draft_token_ids, nb::handle drafter_token_ids,
-                   nb::handle draft_laws, nb::handle sparse_ids, nb::handle column_of,
-                   nb::handle target_logits, nb::handle target, nb::handle draft,
-                   nb::handle num_draft, nb::handle cu_num_draft, nb::handle greedy,
-                   nb::handle accept, nb::handle final, std::int64_t max_draft,
-                   std::int64_t drafter_vocabulary, int rule, int validate,
-                   double draft_tolerance, nb::handle most_threads, nb::handle available_threads,
-                   nb::handle token_ids, nb::handle num_emitted, nb::handle status_bits) {
-    LogitCall call{};
-    call.rule = static_cast<Rule>(rule);
-    call.validate = static_cast<Validate>(validate);
-    call.target_side = target_side(0);
-    call.draft_side = draft_side(draft_tolerance);
-    call.max_draft = max_draft;
-    call.drafter_vocabulary = drafter_vocabulary;
-    read_laws(call, target_logits, draft_laws, sparse_ids, column_of);
-    read_drafts(call, draft_token_ids, drafter_token_ids, num_draft, cu_num_draft, greedy);
-    read_results(call, accept, final, token_ids, num_emitted, status_bits);
-    call.target_logits = read_logit_side(target[0], target[1], target[2]);
-    call.drafts_have_logits = !draft.is_none();
-    if (call.drafts_have_logits) {
-        call.draft_logits = read_logit_side(draft[0], draft[1], draft[2]);
-    }
-    // A request looks at some rows, and an exponential costs more than a sum.
-    const int threads = num_threads(4 * call.size, call.vocabulary, call.target.dtype,
-                                    most_threads, available_threads);
-    nb::gil_scoped_release release;
-    constexpr std::int64_t kGrain = 1 << 16;  // logits
-    const std::int64_t grain = std::max<std::int64_t>(1, kGrain / (call.vocabulary + 64));
-    ThreadPool::instance().run(call.size, grain, threads,
-                               [&call](std::int64_t begin, std::int64_t end) {
-                                   const DefaultFloatEnvironment environment;
-                                   LogitChainVerifier verifier(call, thread_logit_scratch());
-                                   for (std::int64_t b = begin; b < end; ++b) verifier.verify(b);
-                               });
 }
 
 // How deep the deepest tree is. A parent that is no earlier node counts as the root.

@@ -1,0 +1,85 @@
+// draftproof._native.verify_logits.
+#pragma once
+
+#include <Python.h>
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "call_binding.hpp"
+#include "logit_chain.hpp"
+#include "numpy_arrays.hpp"
+#include "thread_pool.hpp"
+
+namespace draftproof {
+
+// (temperature, top_p, min_p, typical_p, top_k, filters, ties), each [B], or None; (edit_from [R+1],
+// edit_ids, edit_logits) over the R rows, or None; masks [R, ceil(V / 32)] or None.
+inline LogitSide read_logit_side(nb::handle params, nb::handle edits, nb::handle masks) {
+    LogitSide side{};
+    if (!params.is_none()) {
+        side.temperature = Array(params[0]).as<const double>();
+        side.top_p = Array(params[1]).as<const double>();
+        side.min_p = Array(params[2]).as<const double>();
+        side.typical_p = Array(params[3]).as<const double>();
+        side.top_k = Array(params[4]).as<const std::int64_t>();
+        side.filters = Array(params[5]).as<const std::int64_t>();
+        side.ties = Array(params[6]).as<const std::int64_t>();
+    }
+    if (!edits.is_none()) {
+        side.edit_from = Array(edits[0]).as<const std::int64_t>();
+        side.edit_ids = Array(edits[1]).as<const std::int64_t>();
+        side.edit_logits = Array(edits[2]).as<const double>();
+    }
+    side.masks = data_or_null<std::uint32_t>(optional_array(masks));
+    return side;
+}
+
+inline LogitScratch& thread_logit_scratch() {
+    thread_local const auto scratch = std::make_unique<LogitScratch>();
+    return *scratch;
+}
+
+// target, draft: (params, edits, masks), and draft None where draft_laws holds probabilities.
+// token_ids, num_emitted and status are written.
+inline void verify_logits(nb::handle draft_token_ids, nb::handle drafter_token_ids,
+                          nb::handle draft_laws, nb::handle sparse_ids, nb::handle column_of,
+                          nb::handle target_logits, nb::handle target, nb::handle draft,
+                          nb::handle num_draft, nb::handle cu_num_draft, nb::handle greedy,
+                          nb::handle accept, nb::handle final, std::int64_t max_draft,
+                          std::int64_t drafter_vocabulary, int rule, int validate,
+                          double draft_tolerance, nb::handle most_threads,
+                          nb::handle available_threads, nb::handle token_ids,
+                          nb::handle num_emitted, nb::handle status_bits) {
+    LogitCall call{};
+    call.rule = static_cast<Rule>(rule);
+    call.validate = static_cast<Validate>(validate);
+    call.target_side = target_side(0);
+    call.draft_side = draft_side(draft_tolerance);
+    call.max_draft = max_draft;
+    call.drafter_vocabulary = drafter_vocabulary;
+    read_laws(call, target_logits, draft_laws, sparse_ids, column_of);
+    read_drafts(call, draft_token_ids, drafter_token_ids, num_draft, cu_num_draft, greedy);
+    read_results(call, accept, final, token_ids, num_emitted, status_bits);
+    call.target_logits = read_logit_side(target[0], target[1], target[2]);
+    call.drafts_have_logits = !draft.is_none();
+    if (call.drafts_have_logits) {
+        call.draft_logits = read_logit_side(draft[0], draft[1], draft[2]);
+    }
+    // A request looks at some rows, and an exponential costs more than a sum.
+    const int threads = num_threads(4 * call.size, call.vocabulary, call.target.dtype,
+                                    most_threads, available_threads);
+    nb::gil_scoped_release release;
+    constexpr std::int64_t kGrain = 1 << 16;  // logits
+    const std::int64_t grain = std::max<std::int64_t>(1, kGrain / (call.vocabulary + 64));
+    ThreadPool::instance().run(call.size, grain, threads,
+                               [&call](std::int64_t begin, std::int64_t end) {
+                                   const DefaultFloatEnvironment environment;
+                                   LogitChainVerifier verifier(call, thread_logit_scratch());
+                                   for (std::int64_t b = begin; b < end; ++b) verifier.verify(b);
+                               });
+}
+
+}  // namespace draftproof
