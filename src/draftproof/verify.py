@@ -13,11 +13,9 @@ from draftproof.batch import Batch, packed_batch, padded_batch, rows_batch
 from draftproof.errors import BadRowError, complaint
 from draftproof.foreign import read_array
 from draftproof.kernels.argmax import match_argmax, refuse_bad_argmax
-from draftproof.lossy import explain
 from draftproof.rules import RULES
 from draftproof.state import GreedyBlockState
 from draftproof.trace import make_trace
-from draftproof.trees.rules import TREE_RULES
 from draftproof.types import IntArray, RowStatus, SparseProbs, VerifyResult
 from draftproof.uniforms import draw_uniforms
 from draftproof.validation import VALIDATE, first_fault
@@ -489,6 +487,9 @@ def check_num_threads(value: object) -> None:
 
 def _unknown_rule(rule: object) -> ValueError:
     """Refuse a lossy rule with the reason, and show the way from here to a rule for trees."""
+    from draftproof.lossy import explain  # what only a refusal needs is loaded for a refusal
+    from draftproof.trees.rules import TREE_RULES
+
     reason = explain(rule)
     if reason is None and _is_option(rule, TREE_RULES):
         reason = complaint(
