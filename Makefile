@@ -55,4 +55,5 @@ $(INSTALLED): $(NATIVE) | $(BIN)/python
 	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > $(VENV)/build-requires.txt
 	$(PIP) install --requirement $(VENV)/build-requires.txt $(BUILD_TOOLS)
 	$(PIP) install --no-build-isolation --config-settings build-dir='build/{wheel_tag}' --editable '.[dev,bench]'
+	$(BIN)/python -m compileall -q src
 	@touch $@

@@ -6,26 +6,31 @@ distributed exactly as the target would have sampled it token by token.
 
 from __future__ import annotations
 
-from draftproof.acceptance import AcceptanceRecord, cut_at_eos
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from draftproof.backends import available_backends
 from draftproof.errors import BackendUnavailableError, BadRowError
 from draftproof.foreign import bfloat16_of_words
-from draftproof.gumbel import sample_gumbel
-from draftproof.logprobs import Logprobs
-from draftproof.params_batch import ParamsBatch
-from draftproof.practice import verify_speculative_tokens
-from draftproof.processing import process
 from draftproof.rules import RULES, Rule
-from draftproof.sample import sample
-from draftproof.sampling_order import Order, Ties
-from draftproof.sampling_params import SamplingParams
 from draftproof.state import GreedyBlockState
-from draftproof.trees import DraftTree, Draws, TreeResult
 from draftproof.types import DraftLogits, RowStatus, SparseProbs, Trace, VerifyResult
 from draftproof.verify import sample_rows, verify, verify_greedy, verify_packed
-from draftproof.verify_logits import verify_logits, verify_logits_packed
-from draftproof.verify_tree import verify_tree
-from draftproof.verify_tree_logits import verify_tree_logits
+
+if TYPE_CHECKING:
+    from draftproof.acceptance import AcceptanceRecord, cut_at_eos
+    from draftproof.gumbel import sample_gumbel
+    from draftproof.logits.logprobs import Logprobs
+    from draftproof.logits.order import Order, Ties
+    from draftproof.logits.params import SamplingParams
+    from draftproof.logits.params_batch import ParamsBatch
+    from draftproof.logits.processing import process
+    from draftproof.logits.sampling import sample
+    from draftproof.logits.verify import verify_logits, verify_logits_packed
+    from draftproof.logits.verify_tree import verify_tree_logits
+    from draftproof.practice import verify_speculative_tokens
+    from draftproof.trees import DraftTree, Draws, TreeResult
+    from draftproof.trees.verify import verify_tree
 
 __all__ = [
     "RULES",
@@ -63,3 +68,41 @@ __all__ = [
     "verify_tree",
     "verify_tree_logits",
 ]
+
+_WHEN_ASKED = {
+    "AcceptanceRecord": "acceptance",
+    "DraftTree": "trees",
+    "Draws": "trees",
+    "Logprobs": "logits.logprobs",
+    "Order": "logits.order",
+    "ParamsBatch": "logits.params_batch",
+    "SamplingParams": "logits.params",
+    "Ties": "logits.order",
+    "TreeResult": "trees",
+    "cut_at_eos": "acceptance",
+    "process": "logits.processing",
+    "sample": "logits.sampling",
+    "sample_gumbel": "gumbel",
+    "verify_logits": "logits.verify",
+    "verify_logits_packed": "logits.verify",
+    "verify_speculative_tokens": "practice",
+    "verify_tree": "trees.verify",
+    "verify_tree_logits": "logits.verify_tree",
+}
+"""Where the names live that are loaded at their first use, lest the import take twice as long."""
+
+_ROOMS = ("efficiency", "logits", "lossy", "trees")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name not in _WHEN_ASKED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_WHEN_ASKED[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from draftproof.logprobs import Logprobs
+    from draftproof.logits.logprobs import Logprobs
     from draftproof.state import GreedyBlockState
 
 __all__ = [

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from draftproof import DraftLogits, SamplingParams, SparseProbs, available_backends
-from draftproof.verify_logits import verify_logits, verify_logits_packed
+from draftproof.logits.verify import verify_logits, verify_logits_packed
 
 pytestmark = pytest.mark.skipif(
     "native" not in available_backends(), reason="the native kernel is not built"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from draftproof import BadRowError, DraftLogits, SamplingParams, available_backends
-from draftproof.verify_logits import verify_logits
+from draftproof.logits.verify import verify_logits
 
 pytestmark = pytest.mark.skipif(
     "native" not in available_backends(), reason="the native kernel is not built"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from draftproof import SamplingParams
 from draftproof.reference import processing
 from draftproof.reference.processing import edit, law
-from tests.sampling_requests import ORDERS, plain_law, requests
+from tests.logits.requests import ORDERS, plain_law, requests
 
 
 def laws_of(logits, params, prompt=(), output=()):

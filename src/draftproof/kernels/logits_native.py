@@ -13,7 +13,7 @@ from draftproof.kernels.chain_native import column_of
 from draftproof.kernels.logits_short import columns, verify_short
 from draftproof.kernels.noise_native import uniform
 from draftproof.kernels.threads import available_threads
-from draftproof.logit_rows import LogitRows
+from draftproof.logits.rows import LogitRows
 from draftproof.rules import PLAIN_RULES
 from draftproof.types import IntArray
 from draftproof.validation import VALIDATE, mass_tolerance

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from draftproof import _native
 from draftproof.kernels.threads import available_threads
-from draftproof.params_batch import ParamsBatch
+from draftproof.logits.params import SamplingParams
+from draftproof.logits.params_batch import ParamsBatch
 from draftproof.rules import PLAIN_RULES
-from draftproof.sampling_params import SamplingParams
 from draftproof.types import DraftLogits, IntArray, VerifyResult
 from draftproof.validation import VALIDATE
 

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from draftproof.sampling_order import Filters
-from draftproof.sampling_params import SamplingParams
+from draftproof.logits.order import Filters
+from draftproof.logits.params import SamplingParams
 
 __all__ = ["add_bias", "edit", "greedy_law", "law", "penalise", "repeat", "weights"]
 

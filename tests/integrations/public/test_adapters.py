@@ -67,3 +67,15 @@ def test_a_decoder_asks_its_world_for_the_rows_of_its_own_text(adapter, subject)
         for k in range(4):
             tokens = decode(context, k, rng)
             assert tokens == text[: len(tokens)]
+
+
+def test_assisted_decoding_stops_where_the_world_says_so():
+    """Though the token that ends a text was drafted, accepted, and others behind it."""
+    adapter = ADAPTERS["transformers-assisted"]
+    if installed_version(adapter) is None:
+        pytest.skip(f"{adapter.package} is not installed")
+    world = World.chain(
+        np.eye(3, dtype=int)[[1, 2, 0]].tolist(), np.eye(3, dtype=int)[[1, 2, 0]].tolist(), start=2
+    )
+    decode = load(adapter.spec, adapter.contract).call(Models(world, eos=1))
+    assert decode([(), (1,), (0, 2)], 6, 7) == [[0, 1], [2, 0, 1], [0, 1]]

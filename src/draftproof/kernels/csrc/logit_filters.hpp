@@ -14,7 +14,7 @@
 
 namespace draftproof {
 
-// In the order of draftproof.sampling_order.Filters.
+// In the order of draftproof.logits.order.Filters.
 enum class Filters { sequential, min_p_first, joint, temperature_last };
 
 struct LogitParams {

@@ -14,7 +14,7 @@ A third result, logprobs [B, K+1], is judged too: the logarithm of each emitted 
 in the row that it was drawn from.
 
 An engine says what it is by attributes of the callable: ``order``, a value of
-`draftproof.sampling_order.Order`, "standard" if it has none; ``lacks``, names of the parameters
+`draftproof.logits.order.Order`, "standard" if it has none; ``lacks``, names of the parameters
 that it does not have.
 """
 
@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from draftproof.logits.order import Order
+from draftproof.logits.params import SamplingParams
 from draftproof.proof.subjects.emission import ContractBroken, read_batch
 from draftproof.proof.subjects.subject import Subject
 from draftproof.proof.worlds.law import Text
 from draftproof.proof.worlds.logits_world import LogitsWorld, adapted
-from draftproof.sampling_order import Order
-from draftproof.sampling_params import SamplingParams
 
 __all__ = ["Request", "call_subject", "engine_of"]
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from draftproof.logits.order import Filters
+from draftproof.logits.params import SamplingParams
 from draftproof.proof.logits.gallery import verifier
 from draftproof.proof.logits.skeleton import Floats, LogitsVerifier, Rows
 from draftproof.proof.worlds.logits_world import allowed_at, law_at
 from draftproof.reference import processing
 from draftproof.reference.block import block
 from draftproof.reference.chain import Emission, exact_match, greedy
-from draftproof.sampling_order import Filters
-from draftproof.sampling_params import SamplingParams
 
 RIGHT: dict[str, Any] = {"kind": "equivalent"}
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from draftproof.logits.params import SamplingParams
 from draftproof.proof.logits.gallery import verifier
 from draftproof.proof.logits.skeleton import Floats, LogitsVerifier, Rows
 from draftproof.proof.worlds.logits_world import allowed_at, law_at
 from draftproof.reference import processing
-from draftproof.sampling_params import SamplingParams
 
 RAW = SamplingParams()
 

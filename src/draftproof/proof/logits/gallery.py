@@ -185,7 +185,7 @@ class _Own:
         rng: np.random.Generator,
     ) -> tuple[Array, Array, Array]:
         """Return what the public call does."""
-        from draftproof.verify_logits import verify_logits
+        from draftproof.logits.verify import verify_logits
 
         result = verify_logits(
             draft, DraftLogits(draft_logits), target_logits, num_draft, rng,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from draftproof.logits.params import SamplingParams
 from draftproof.proof.worlds.logits_world import law_at
 from draftproof.reference.chain import accepts, recover, residual
 from draftproof.reference.draw import inverse_cdf
-from draftproof.sampling_params import SamplingParams
 
 __all__ = ["LogitsVerifier", "Rows"]
 

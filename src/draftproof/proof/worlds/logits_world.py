@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from draftproof.logits.order import ORDERS, Order
+from draftproof.logits.params import SamplingParams
 from draftproof.proof.worlds.law import Text
 from draftproof.proof.worlds.world import Row, World
 from draftproof.reference import processing
-from draftproof.sampling_order import ORDERS, Order
-from draftproof.sampling_params import SamplingParams
 
 __all__ = [
     "FOCUSED",

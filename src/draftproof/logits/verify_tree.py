@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from draftproof.backends import BACKENDS, load_tree_backend
 from draftproof.errors import complaint
-from draftproof.logit_rows import Contexts, LogitRows
-from draftproof.logits_batch import logits_batch
+from draftproof.logits.batch import logits_batch
+from draftproof.logits.params import SamplingParams
+from draftproof.logits.rows import Contexts, LogitRows
+from draftproof.logits.seeded import seeded_uniforms
+from draftproof.logits.verify import explained
 from draftproof.reference import forest
-from draftproof.sampling_params import SamplingParams
-from draftproof.seeded import seeded_uniforms
 from draftproof.trees.batch import TreeBatch, tree_batch
 from draftproof.trees.draft_tree import DraftTree
 from draftproof.trees.result import TreeResult
@@ -22,7 +23,6 @@ from draftproof.trees.rules import check_rule
 from draftproof.types import DraftLogits, IntArray, RowStatus
 from draftproof.validation import VALIDATE
 from draftproof.verify import ON_BAD_ROW, check_num_threads
-from draftproof.verify_logits import explained
 
 __all__ = ["verify_tree_logits"]
 

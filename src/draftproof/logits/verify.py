@@ -10,12 +10,12 @@ import numpy.typing as npt
 from draftproof.backends import load_logits_backend, load_short_way_from_logits
 from draftproof.batch import Batch, packed_batch, padded_batch
 from draftproof.errors import BadRowError, complaint
-from draftproof.logit_rows import LogitRows
-from draftproof.logits_batch import logits_batch, unwrapped
-from draftproof.logprobs import LOGPROBS_MODES, expected_acceptance, make_logprobs
-from draftproof.params_batch import ParamsBatch
-from draftproof.sampling_params import SamplingParams
-from draftproof.seeded import seeded_uniforms
+from draftproof.logits.batch import logits_batch, unwrapped
+from draftproof.logits.logprobs import LOGPROBS_MODES, expected_acceptance, make_logprobs
+from draftproof.logits.params import SamplingParams
+from draftproof.logits.params_batch import ParamsBatch
+from draftproof.logits.rows import LogitRows
+from draftproof.logits.seeded import seeded_uniforms
 from draftproof.trace import make_trace
 from draftproof.types import DraftLogits, RowStatus, SparseProbs, VerifyResult
 from draftproof.validation import Fault, first_fault

@@ -12,9 +12,9 @@ from draftproof.batch import padded_batch
 from draftproof.errors import BadRowError, complaint
 from draftproof.foreign import marked, read_array
 from draftproof.kernels.call_numpy import chunks
-from draftproof.logit_rows import LogitRows
-from draftproof.logits_batch import logits_batch
-from draftproof.sampling_params import SamplingParams
+from draftproof.logits.batch import logits_batch
+from draftproof.logits.params import SamplingParams
+from draftproof.logits.rows import LogitRows
 from draftproof.types import RowStatus
 
 __all__ = ["process"]

@@ -27,8 +27,8 @@ from draftproof import (
     verify_packed,
 )
 from draftproof.backends import load_logits_backend
-from draftproof.token_masks import packed_bits
-from tests.sampling_requests import requests
+from draftproof.logits.masks import packed_bits
+from tests.logits.requests import requests
 
 BACKENDS = ["auto", "numpy", "reference"]
 COLD, WARM = SamplingParams(temperature=0), SamplingParams()

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draftproof import BadRowError, SamplingParams, bfloat16_of_words, process
-from draftproof.logit_edits import logit_edits
+from draftproof.logits.edits import logit_edits
+from draftproof.logits.masks import packed_bits
 from draftproof.reference.processing import edit
-from draftproof.token_masks import packed_bits
-from tests.sampling_requests import plain_law, requests
+from tests.logits.requests import plain_law, requests
 
 BACKENDS = ["numpy", "reference"]
 

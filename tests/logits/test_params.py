@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from draftproof import Order, ParamsBatch, SamplingParams, Ties
-from draftproof.sampling_order import ORDERS, Filters
-from draftproof.token_masks import packed_bits, unpacked
+from draftproof.logits.masks import packed_bits, unpacked
+from draftproof.logits.order import ORDERS, Filters
 
 NUMBERS = (
     "temperature",

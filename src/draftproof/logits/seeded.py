@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from draftproof.batch import Batch
 from draftproof.errors import complaint
-from draftproof.params_batch import ParamsBatch
+from draftproof.logits.params_batch import ParamsBatch
 from draftproof.uniforms import Counter, draw_uniforms
 
 __all__ = ["seeded_uniforms"]

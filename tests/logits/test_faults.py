@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from draftproof import DraftLogits, SamplingParams, process, verify_logits
-from draftproof.token_masks import packed_bits
+from draftproof.logits.masks import packed_bits
 
 BACKENDS = ["auto", "numpy", "reference"]
 MIDPOINTS = (np.arange(64) + 0.5) / 64

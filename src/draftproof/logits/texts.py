@@ -9,7 +9,7 @@ import numpy as np
 
 from draftproof.arrays import as_integers
 from draftproof.errors import complaint
-from draftproof.params_batch import ParamsBatch
+from draftproof.logits.params_batch import ParamsBatch
 from draftproof.types import IntArray
 
 __all__ = ["Texts", "read_texts"]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from draftproof.batch import Batch
-from draftproof.logit_rows import LogitRows
+from draftproof.logits.rows import LogitRows
 from draftproof.reference.rows import draft_row
 from draftproof.types import IntArray
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from draftproof.errors import complaint
-from draftproof.sampling_params import SamplingParams
-from draftproof.token_masks import check_mask
+from draftproof.logits.masks import check_mask
+from draftproof.logits.params import SamplingParams
 from draftproof.types import IntArray
 
 __all__ = ["ParamsBatch", "read_params"]
@@ -30,8 +30,8 @@ class ParamsBatch:
     Attributes:
         requests: B `SamplingParams`.
         temperature, top_k, top_p, min_p, typical_p: [B].
-        filter_codes: [B] of `draftproof.sampling_order.Filters`.
-        tie_codes: [B] of `draftproof.sampling_order.Ties.code`.
+        filter_codes: [B] of `draftproof.logits.order.Filters`.
+        tie_codes: [B] of `draftproof.logits.order.Ties.code`.
         edits: [B], whether single logits of the request are changed.
         masks: [B], whether the request has a mask.
         filters: [B], whether a filter has an effect.

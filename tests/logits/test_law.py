@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draftproof import DraftLogits, SamplingParams, process, sample, verify_logits
-from tests.sampling_requests import plain_law, requests
+from tests.logits.requests import plain_law, requests
 
 K = 2
 TEXTS = [text for n in range(K + 1) for text in itertools.product(range(3), repeat=n)]

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from draftproof.arrays import as_probabilities
 from draftproof.foreign import marked, read_array
-from draftproof.sampling_params import SamplingParams
+from draftproof.logits.params import SamplingParams
+from draftproof.logits.verify import verify_logits
 from draftproof.types import IntArray
-from draftproof.verify_logits import verify_logits
 
 __all__ = ["sample"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from draftproof.arrays import widen
-from draftproof.sampling_params import SamplingParams
+from draftproof.logits.params import SamplingParams
 from draftproof.types import IntArray
 
 __all__ = ["logit_edits"]

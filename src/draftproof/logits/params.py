@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from draftproof.errors import complaint
-from draftproof.sampling_order import ORDERS, Order, Recipe, Ties
-from draftproof.token_masks import Mask, read_mask
+from draftproof.logits.masks import Mask, read_mask
+from draftproof.logits.order import ORDERS, Order, Recipe, Ties
 
 __all__ = ["SamplingParams"]
 
@@ -24,7 +24,7 @@ class SamplingParams:
     """How one request is sampled. What is left out, or None, has no effect.
 
     The law of a token is made of its logits by `draftproof.process`, in the order that ``order``
-    names; see `draftproof.sampling_order`. Nothing is dropped silently: what is out of range, or
+    names; see `draftproof.logits.order`. Nothing is dropped silently: what is out of range, or
     what the engine named by ``order`` does not have, raises.
 
     Attributes:

@@ -9,10 +9,10 @@ import numpy as np
 from draftproof.arrays import as_booleans
 from draftproof.batch import Batch
 from draftproof.errors import complaint
-from draftproof.logit_rows import Contexts, LogitRows
-from draftproof.params_batch import ParamsBatch, read_params
-from draftproof.texts import Texts, read_texts
-from draftproof.token_masks import Mask, check_mask, read_mask
+from draftproof.logits.masks import Mask, check_mask, read_mask
+from draftproof.logits.params_batch import ParamsBatch, read_params
+from draftproof.logits.rows import Contexts, LogitRows
+from draftproof.logits.texts import Texts, read_texts
 from draftproof.types import DraftLogits
 
 __all__ = ["NAMES", "chain_contexts", "logits_batch", "unwrapped"]

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from draftproof.arrays import widen
 from draftproof.kernels.call_numpy import chunks
-from draftproof.logit_edits import logit_edits
-from draftproof.params_batch import ParamsBatch
+from draftproof.logits.edits import logit_edits
+from draftproof.logits.masks import Mask, packed_bits, unpacked
+from draftproof.logits.params_batch import ParamsBatch
+from draftproof.logits.texts import Texts
 from draftproof.reference import processing
-from draftproof.texts import Texts
-from draftproof.token_masks import Mask, packed_bits, unpacked
 from draftproof.types import IntArray
 
 __all__ = ["Contexts", "LogitRows", "Unusable"]

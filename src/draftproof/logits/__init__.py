@@ -1,0 +1,1 @@
+"""From logits: sampling parameters, the laws that they make, and verification under them."""

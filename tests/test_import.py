@@ -1,0 +1,65 @@
+"""What ``import draftproof`` loads, and that every public name is there when it is asked for."""
+
+# mypy: no-check-untyped-defs
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import draftproof
+
+LOADED = """
+import sys
+import numpy
+before = set(sys.modules)
+import draftproof
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    run = subprocess.run([sys.executable, "-c", LOADED], check=True, capture_output=True, text=True)
+    return set(run.stdout.split())
+
+
+def test_an_import_loads_numpy_and_the_standard_library_alone(loaded):
+    tops = {name.partition(".")[0] for name in loaded}
+    assert tops - sys.stdlib_module_names - {"numpy", "_editable_skbc_draftproof"} == {"draftproof"}
+    assert not {"numpy.random", "fractions", "json", "asyncio"} & loaded
+
+
+def test_an_import_loads_what_verify_needs_alone(loaded):
+    rooms = {"acceptance", "efficiency", "gumbel", "logits", "lossy", "practice", "proof", "trees"}
+    assert not {f"draftproof.{room}" for room in rooms} & loaded
+
+
+@pytest.mark.parametrize("order", ["sorted", "reversed"])
+def test_every_public_name_is_what_it_says(order):
+    """In either order: a module that loads late must not take the place of a function."""
+    code = (
+        "import draftproof, inspect\n"
+        f"for name in {order}(draftproof.__all__):\n"
+        "    assert not inspect.ismodule(getattr(draftproof, name)), name\n"
+        "    assert getattr(getattr(draftproof, name), '__name__', name) == name, name\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_module_of_a_public_name_does_not_hide_it():
+    code = (
+        "import draftproof.trees.verify, draftproof.logits.verify; import draftproof; "
+        "assert callable(draftproof.verify) and callable(draftproof.verify_tree)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_names_show_before_they_are_loaded():
+    assert set(draftproof.__all__) <= set(dir(draftproof))
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'draftproof' has no attribute 'verfy'"):
+        draftproof.verfy  # noqa: B018
