@@ -74,8 +74,7 @@ def test_assisted_decoding_stops_where_the_world_says_so():
     adapter = ADAPTERS["transformers-assisted"]
     if installed_version(adapter) is None:
         pytest.skip(f"{adapter.package} is not installed")
-    world = World.chain(
-        np.eye(3, dtype=int)[[1, 2, 0]].tolist(), np.eye(3, dtype=int)[[1, 2, 0]].tolist(), start=2
-    )
+    certain = np.eye(3, dtype=int)[[1, 2, 0]].tolist()
+    world = World.chain(certain, certain, start=2)
     decode = load(adapter.spec, adapter.contract).call(Models(world, eos=1))
     assert decode([(), (1,), (0, 2)], 6, 7) == [[0, 1], [2, 0, 1], [0, 1]]

@@ -1,7 +1,8 @@
 """speculative-decoding: a whole decoder, batches included; its networks are tables.
 
 The tables read a text from the key-value cache that they are handed, so that a cache which is cut
-or aligned wrongly shows. Its own `Decoder` is not judged.
+or aligned wrongly shows. Its own `Decoder` is not judged. Its loop knows of no token that ends a
+text: every text is as long as was asked for.
 
 Its own draws: ``Tensor.uniform_`` and ``torch.multinomial``, seeded for each call.
 """

@@ -20,20 +20,23 @@ NOTHING = -1e4
 
 
 def make_decoder(world: Any) -> Callable[[Sequence[Sequence[int]], int, int], list[list[int]]]:
-    """Wrap ``generate(assistant_model=...)`` at temperature 1, without filters and end of text."""
+    """Wrap ``generate(assistant_model=...)`` at temperature 1, without filters."""
     import torch
     from transformers import GenerationConfig
 
     target, assistant = _markov(world.target_row), _markov(world.draft_row)
     start = target.config.vocab_size - 1
-    settings = {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0}
+    settings = {
+        "do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0,
+        "eos_token_id": world.eos, "pad_token_id": start,
+    }  # fmt: skip
 
     def decode(prompts: Sequence[Sequence[int]], num_tokens: int, seed: int) -> list[list[int]]:
         torch.manual_seed(seed)
         texts: list[list[int]] = []
         for prompt in prompts:
             ids = torch.tensor([[start, *prompt]])
-            config = GenerationConfig(**settings, max_new_tokens=num_tokens, pad_token_id=start)
+            config = GenerationConfig(**settings, max_new_tokens=num_tokens)
             made = target.generate(ids, generation_config=config, assistant_model=assistant)
             texts.append(made[0, ids.shape[1] :].tolist())
         return texts
