@@ -41,15 +41,23 @@ def build_environment(package: str, wheel: Path) -> Path:
     file = requirements_of(package)
     done = place / "requirements.txt"
     if not done.exists() or done.read_text() != file.read_text():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
+        subprocess.run(
+            [sys.executable, "-m", "venv", "--clear", "--without-pip", str(place)], check=True
+        )
         pinned = ["--no-deps"] if file.read_text().startswith(NO_DEPS) else []
-        _pip(python, "install", *pinned, "--requirement", str(file))
+        _install(python, *pinned, "--requirement", str(file))
         done.write_text(file.read_text())
-    _pip(python, "install", "--constraint", str(requirements_of("draftproof")), f"{wheel}[proof]")
-    _pip(python, "install", "--no-deps", "--force-reinstall", str(wheel))
+    _install(python, "--constraint", str(requirements_of("draftproof")), f"{wheel}[proof]")
+    _install(python, "--no-deps", "--force-reinstall", str(wheel))
     return python
 
 
+def _install(python: Path, *arguments: str) -> None:
+    """Leave it to the first import to compile: most of PyTorch is never imported."""
+    _pip(python, "install", "--no-compile", *arguments)
+
+
 def _pip(python: Path, *arguments: str) -> None:
-    quiet = ["-qq", "--disable-pip-version-check"]
-    subprocess.run([str(python), "-m", "pip", *quiet, *arguments], check=True)
+    """Run this environment's pip for another: theirs have none."""
+    options = ["-qq", "--disable-pip-version-check", "--python", str(python)]
+    subprocess.run([sys.executable, "-m", "pip", *options, *arguments], check=True)
