@@ -31,7 +31,7 @@ preload() {
 
 # A sanitizer writes to the process' own stderr, which pytest must leave alone.
 tests=(-m pytest -p no:cacheprovider --capture=sys --hypothesis-profile=ci)
-tests+=(tests/test_*.py tests/kernels/test_*.py "$@")
+tests+=(tests/test_*.py tests/{kernels,logits,trees} "$@")
 
 echo "== address and undefined behaviour =="
 build build/asan address,undefined
