@@ -28,6 +28,9 @@ def available_cpus() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
+_CPUS = available_cpus()
+
+
 class Worker:
     """The controller's end: one process, for one contender and one case.
 
@@ -76,12 +79,12 @@ class Worker:
 
 
 def _serve(pipe: Connection, name: str, case: Case) -> None:
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, available_cpus()[-THREADS[name] :])
+    _stay_on(THREADS[name])
     inputs = make_inputs(case)
     contender = make_contender(name, inputs)
     gc.disable()
     num_emitted = contender.cycle()
+    _stay_on(1)  # the calling thread alone: those of a pool have the others by now
     digest = hashlib.sha256(np.concatenate(num_emitted).tobytes()).hexdigest()
     pipe.send((_time(contender, 1), bytes_read(inputs, reads_of_cycle(inputs)), digest))
     while True:
@@ -90,6 +93,12 @@ def _serve(pipe: Connection, name: str, case: Case) -> None:
         except EOFError:
             return
         pipe.send(_time(contender, cycles))
+
+
+def _stay_on(cpus: int) -> None:
+    """Keep this thread, and those that it starts, on so many CPUs: one thread and two share one."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, _CPUS[-cpus:])
 
 
 def _time(contender: Contender, cycles: int) -> int:
