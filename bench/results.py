@@ -11,7 +11,9 @@ from typing import Any
 
 from bench.cases import Case
 from bench.machine import Machine
+from bench.peers import PEERS
 from bench.race import Race
+from bench.versions import versions_of
 
 __all__ = ["Result", "memory_result", "race_results", "read_results", "write_results"]
 
@@ -30,6 +32,7 @@ class Result(Machine):
         over_floor, over_draftproof: median over the rounds of this time over the floor's, or over
             one thread of draftproof's, in the same round.
         peak_extra_bytes: how far calls raised the process' memory above the inputs'.
+        software: the versions of what a peer needs.
     """
 
     case: str
@@ -46,6 +49,7 @@ class Result(Machine):
     over_floor: float | None = None
     over_draftproof: float | None = None
     peak_extra_bytes: int | None = None
+    software: str = ""
 
 
 def race_results(race: Race, machine: Machine) -> list[Result]:
@@ -65,6 +69,7 @@ def race_results(race: Race, machine: Machine) -> list[Result]:
                 gb_per_s=_round(race.bytes_read / median / 1000),
                 over_floor=_round(race.ratio(contender, "floor")),
                 over_draftproof=_round(race.ratio(contender, "draftproof")),
+                software=versions_of(PEERS.get(contender, ())),
             )
         )
     return lines
@@ -94,7 +99,7 @@ def read_results(path: Path) -> list[Result]:
         ]
 
 
-def _line(case: Case, machine: Machine, contender: str, **numbers: Any) -> Result:
+def _line(case: Case, machine: Machine, contender: str, **rest: Any) -> Result:
     return Result(
         **dataclasses.asdict(machine),
         case=case.name,
@@ -103,7 +108,7 @@ def _line(case: Case, machine: Machine, contender: str, **numbers: Any) -> Resul
         V=case.V,
         dtype=case.dtype,
         contender=contender,
-        **numbers,
+        **rest,
     )
 
 

@@ -14,6 +14,7 @@ Case = dict[str, Result]
 
 NOTHING = "-"
 LOGITS = ("logits", "top-p", "top-k")
+_LOGITS_TITLE = "From logits; a peer's column is its time over that of our one thread:"
 
 
 def terminal(results: Sequence[Result]) -> str:
@@ -27,19 +28,31 @@ def document(results: Sequence[Result]) -> str:
 
 
 def digest(results: Sequence[Result]) -> str:
-    """Render the shapes and their medians alone, as the README shows them."""
+    """Render the medians of the shapes and of logits, as the README shows them."""
     if not results:
         return "Not measured yet."
     cases = _by_case(results)
-    cells = _shape_cells([case for name, case in cases.items() if name.startswith("shape")])
+    shapes = [case for name, case in cases.items() if name.startswith("shape")]
+    logits = [case for name, case in cases.items() if name.startswith(LOGITS)]
+    where = _headline(results[0]).removesuffix("; in parentheses the same from the fastest rounds.")
+    parts = [f"{where}.", _markdown(_medians(_shape_cells(shapes)))]
+    if logits:
+        parts += [
+            _LOGITS_TITLE,
+            _markdown(_medians(_logits_cells(logits))),
+            _peers_sentence(logits),
+        ]
+    return "\n\n".join(parts)
+
+
+def _medians(cells: Cells) -> Cells:
+    """Leave the minima out, and what only the document shows."""
     hidden = {"NumPy backend", "2 threads / 1"}
-    shown = [
+    return [
         [cell.partition(" (")[0] for cell, name in zip(row, cells[0], strict=True)
          if name not in hidden]
         for row in cells
     ]  # fmt: skip
-    where = _headline(results[0]).removesuffix("; in parentheses the same from the fastest rounds.")
-    return f"{where}.\n\n{_markdown(shown)}"
 
 
 def _render(results: Sequence[Result], layout: Callable[[Cells], str]) -> str:
@@ -58,8 +71,7 @@ def _render(results: Sequence[Result], layout: Callable[[Cells], str]) -> str:
         parts += ["Other rules, trees of K nodes, against a pass over each row that the rule sums:"]
         parts.append(layout(_growth_cells(rules, "rule")))
     if logits:
-        parts += ["From logits; a peer's time over that of one thread:"]
-        parts.append(layout(_logits_cells(logits)))
+        parts += [_LOGITS_TITLE, layout(_logits_cells(logits)), _peers_sentence(logits)]
     if growing:
         parts += ["One size grows, every row is rejected at position 2:"]
         parts.append(layout(_growth_cells(growing)))
@@ -129,6 +141,12 @@ def _logits_cells(cases: list[Case]) -> Cells:
         for case in cases
     ]
     return [header, *rows]
+
+
+def _peers_sentence(cases: list[Case]) -> str:
+    software = {result.software for case in cases for result in case.values()}
+    names = dict.fromkeys(name for line in sorted(software) for name in line.split(", ") if name)
+    return f"Peers: {', '.join(names) or 'none was installed'}."
 
 
 def _rule(case: Case) -> str:

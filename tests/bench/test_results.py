@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from bench.__main__ import HOME
@@ -12,6 +15,7 @@ from bench.plots import plot_bandwidth
 from bench.race import Race
 from bench.results import memory_result, race_results, read_results, write_results
 from bench.tables import digest, document, terminal
+from bench.versions import versions_of
 
 MACHINE = Machine("2030-01-02", "Linux x86_64; 2 CPUs", "a CPU", "3.13", "2.4", "abc")
 SHAPE = Race(
@@ -59,6 +63,21 @@ def test_tables_show_medians_and_minima(results):
     ) in page
     assert "the native kernel: 0.50 MiB" in page
     assert "Measured 2030-01-02 on a CPU" in terminal(results)
+
+
+def test_a_peer_stands_beside_us_with_its_version():
+    times = {"floor": [2.0], "draftproof": [5.0], "torch": [60.0]}
+    lines = race_results(Race(Case("logits", 1, 4, 32_000, logits=True), 10**6, times), MACHINE)
+    lines[-1] = replace(lines[-1], software="torch 9.9")
+    for shown in (digest(lines), document(lines)):
+        assert "Peers: torch 9.9." in shown
+        assert shown.splitlines()[-3].startswith("| logits | 1 × 4 × 32,000 float32 | 2.00")
+    assert "| 5.00 | - | 2.50 | 12.0 |" in digest(lines)
+
+
+def test_versions_are_those_of_the_distributions():
+    assert versions_of(["numpy", "numpy"]) == f"numpy {np.__version__}"
+    assert versions_of(["no_such_module"]) == versions_of([]) == ""
 
 
 def test_no_results_are_said_to_be_none():
