@@ -12,7 +12,7 @@ DType = Literal["float32", "float64"]
 ONE_AND_TWO_THREADS = ("floor", "draftproof", "draftproof-2")
 AGAINST_NUMPY = ("floor", "numpy", *ONE_AND_TWO_THREADS[1:])
 WITH_NUMPY_BACKEND = (*AGAINST_NUMPY, "draftproof-numpy")
-LOGITS = (*ONE_AND_TWO_THREADS, "torch", "flashspec", "vllm")
+LOGITS = (*ONE_AND_TWO_THREADS, "torch", "flashspec", "vllm", "vllm-sampler")
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,12 @@ torch-sort    ``torch.sort`` of the rows, descending: where others begin to filt
 transformers  ``_speculative_sampling``, one request
 flashspec     ``rejection_step``, behind a log-softmax of both sides
 vllm          ``rejection_sample``, behind a softmax of the draft's rows; the bonus tokens are given
+vllm-sampler  the same softmax, then ``RejectionSampler.forward``, which draws its bonus tokens
 ============  ======================================================================================
 
 Each has its arrays as tensors before the clock starts; none is asked for filters or penalties.
+vLLM runs the C++ kernels that its CPU worker registers where there is no Triton. Its metadata, too,
+is made before the clock starts: temperature 1 for all, no seeds, no log-probabilities wanted.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from bench.inputs import CALLS, Inputs, Ints
+from draftproof.integrations.public import vllm
 
 __all__ = ["PEERS", "Peer", "is_installed"]
 
@@ -29,6 +33,7 @@ PEERS = {
     "transformers": ("torch", "transformers"),
     "flashspec": ("torch", "flashspec"),
     "vllm": ("torch", "vllm"),
+    "vllm-sampler": ("torch", "vllm"),
 }
 """What each needs."""
 
@@ -106,30 +111,29 @@ def _flashspec(ids: Any, q_logits: Any, p_logits: Any) -> Callable[[], Any]:
 
 def _vllm(ids: Any, q_logits: Any, p_logits: Any) -> Callable[[], Any]:
     import torch
-    from vllm.platforms import current_platform
-    from vllm.v1.sample.logits_processor import LogitsProcessors
-    from vllm.v1.sample.metadata import SamplingMetadata
     from vllm.v1.sample.rejection_sampler import rejection_sample
 
-    current_platform.import_kernels()
-    current_platform.register_triton_kernel_overrides()
+    vllm.prepare()
     B, K = ids.shape
-    none = torch.empty(0)
-    settings = SamplingMetadata(
-        temperature=torch.ones(B), all_greedy=False, all_random=True, top_p=None, top_k=None,
-        generators={}, max_num_logprobs=None, no_penalties=True, prompt_token_ids=None,
-        frequency_penalties=none, presence_penalties=none, repetition_penalties=none,
-        output_token_ids=[[] for _ in range(B)], allowed_token_ids_mask=None,
-        bad_words_token_ids={}, logitsprocs=LogitsProcessors(),
-    )  # fmt: skip
-    flat, lengths = ids.reshape(-1).int(), [K] * B
-    ends = torch.arange(K, B * K + 1, K, dtype=torch.int32)
+    packed, settings = vllm.pack_drafts(ids.numpy(), np.full(B, K)), vllm.sampling_metadata(B)
     bonus = torch.multinomial(torch.softmax(p_logits[:, K], dim=-1), 1).int()
-    target = p_logits[:, :K].reshape(B * K, -1).clone()  # it may work in place
+    target = p_logits[:, :K].reshape(B * K, -1)
     draft = q_logits.reshape(B * K, -1)
     return lambda: rejection_sample(
-        flat, lengths, K, ends, torch.softmax(draft, dim=-1), target, bonus, settings
-    )
+        packed.draft_token_ids, packed.num_draft_tokens, K, packed.cu_num_draft_tokens,
+        torch.softmax(draft, dim=-1), target, bonus, settings,
+    )  # fmt: skip
+
+
+def _vllm_sampler(ids: Any, q_logits: Any, p_logits: Any) -> Callable[[], Any]:
+    import torch
+
+    vllm.prepare()
+    B, K = ids.shape
+    packed, settings = vllm.pack_drafts(ids.numpy(), np.full(B, K)), vllm.sampling_metadata(B)
+    sampler, target = vllm.rejection_sampler(), p_logits.reshape(B * (K + 1), -1)
+    draft = q_logits.reshape(B * K, -1)
+    return lambda: sampler(packed, torch.softmax(draft, dim=-1), target, settings)
 
 
 _CALLS = {
@@ -138,4 +142,5 @@ _CALLS = {
     "transformers": _transformers,
     "flashspec": _flashspec,
     "vllm": _vllm,
+    "vllm-sampler": _vllm_sampler,
 }

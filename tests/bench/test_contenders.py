@@ -16,7 +16,7 @@ from bench.cases import Case
 from bench.contenders import THREADS, make_contender
 from bench.floor import Floor
 from bench.inputs import CALLS, Inputs, make_inputs, make_rng
-from bench.peers import PEERS
+from bench.peers import PEERS, is_installed
 from bench.reads import bytes_read, reads_of_cycle
 from bench.sampling import verify_logits_of
 from draftproof.backends import load_backend
@@ -160,6 +160,19 @@ def test_contenders_accept_the_same_drafts_in_every_cycle(name, inputs):
         contender.rewind()
         expected = [reads.num_emitted for reads in reads_of_cycle(inputs)]
         np.testing.assert_array_equal(contender.cycle(), expected)
+
+
+@pytest.mark.filterwarnings("default")  # other people's code may warn
+@pytest.mark.parametrize("name", PEERS)
+def test_peers_leave_the_logits_as_they_are(name):
+    """Or the next call would be given others."""
+    if not is_installed(name):
+        pytest.skip(f"{name} is not installed")
+    inputs = make_inputs(Case("logits", B=1, K=3, V=101, logits=True))
+    p, q = inputs.target_probs.copy(), inputs.draft_probs.copy()
+    make_contender(name, inputs).cycle()
+    np.testing.assert_array_equal(inputs.target_probs, p)
+    np.testing.assert_array_equal(inputs.draft_probs, q)
 
 
 @pytest.mark.parametrize("sampling", [None, ("top_p", 0.9), ("top_k", 5)])

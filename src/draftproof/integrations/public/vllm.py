@@ -15,7 +15,14 @@ import numpy as np
 
 from draftproof.integrations.public.tensors import Array, logits, seed_torch
 
-__all__ = ["verify", "verify_sampler"]
+__all__ = [
+    "pack_drafts",
+    "prepare",
+    "rejection_sampler",
+    "sampling_metadata",
+    "verify",
+    "verify_sampler",
+]
 
 
 def verify(
@@ -24,7 +31,7 @@ def verify(
     """Call ``rejection_sample``, with bonus tokens that PyTorch draws."""
     import torch
 
-    _prepare()
+    prepare()
     from vllm.v1.sample.rejection_sampler import rejection_sample
 
     seed_torch(rng)
@@ -41,7 +48,7 @@ def verify(
         _float(q[rows]),
         logits(p[rows]),
         bonus,
-        _settings(B),
+        sampling_metadata(B),
     )
     return _read(tokens.numpy(), draft)
 
@@ -50,37 +57,23 @@ def verify_sampler(
     draft: Array, q: Array, p: Array, num_draft: Array, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Call the forward of ``RejectionSampler``, which draws its bonus tokens by itself."""
-    import torch
-
-    _prepare()
-    from vllm.v1.spec_decode.metadata import SpecDecodeMetadata
-
+    prepare()
     seed_torch(rng)
-    rows = np.nonzero(np.arange(draft.shape[1]) < num_draft[:, None])
     if len(num_draft) == 0:
         return _read(np.empty((0, 0)), draft)
-    every = np.arange(p.shape[1]) <= num_draft[:, None]
-    places = np.cumsum(every.ravel()).reshape(every.shape) - 1
-    made = np.cumsum(num_draft + 1)
-
-    def ints(values: Array) -> Any:
-        return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int32))
-
-    metadata = SpecDecodeMetadata(
-        draft_token_ids=ints(draft[rows]),
-        num_draft_tokens=num_draft.tolist(),
-        cu_num_draft_tokens=ints(num_draft.cumsum()),
-        cu_num_sampled_tokens=ints(made),
-        target_logits_indices=ints(places[:, :-1][rows]),
-        bonus_logits_indices=ints(made - 1),
-        logits_indices=ints(np.arange(made[-1])),
+    drafted = np.arange(draft.shape[1]) < num_draft[:, None]
+    read = np.arange(p.shape[1]) <= num_draft[:, None]
+    output = rejection_sampler()(
+        pack_drafts(draft, num_draft),
+        _float(q[drafted]),
+        logits(p[read]),
+        sampling_metadata(len(num_draft)),
     )
-    output = _sampler()(metadata, _float(q[rows]), logits(p[every]), _settings(len(num_draft)))
     return _read(output.sampled_token_ids.numpy(), draft)
 
 
 @cache
-def _prepare() -> None:
+def prepare() -> None:
     """Do what a CPU worker does before it samples."""
     from vllm.platforms import current_platform
 
@@ -89,14 +82,40 @@ def _prepare() -> None:
 
 
 @cache
-def _sampler() -> Any:
+def rejection_sampler() -> Any:
+    """Return the module whose forward draws its bonus tokens by itself."""
     from vllm.v1.sample.rejection_sampler import RejectionSampler
     from vllm.v1.sample.sampler import Sampler
 
     return RejectionSampler(Sampler())
 
 
-def _settings(B: int) -> Any:
+def pack_drafts(draft: Array, num_draft: Array) -> Any:
+    """Return the metadata of drafts [B, K]; rows of logits lie packed, B's bonus rows with them."""
+    import torch
+    from vllm.v1.spec_decode.metadata import SpecDecodeMetadata
+
+    drafted = np.arange(draft.shape[1]) < num_draft[:, None]
+    read = np.arange(draft.shape[1] + 1) <= num_draft[:, None]
+    places = np.cumsum(read.ravel()).reshape(read.shape) - 1
+    made = np.cumsum(num_draft + 1)
+
+    def ints(values: Array) -> Any:
+        return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int32))
+
+    return SpecDecodeMetadata(
+        draft_token_ids=ints(draft[drafted]),
+        num_draft_tokens=num_draft.tolist(),
+        cu_num_draft_tokens=ints(num_draft.cumsum()),
+        cu_num_sampled_tokens=ints(made),
+        target_logits_indices=ints(places[:, :-1][drafted]),
+        bonus_logits_indices=ints(made - 1),
+        logits_indices=ints(np.arange(made[-1])),
+    )
+
+
+def sampling_metadata(B: int) -> Any:
+    """Return that of B requests at temperature 1 without seeds, filters, penalties and masks."""
     import torch
     from vllm.v1.sample.logits_processor import LogitsProcessors
     from vllm.v1.sample.metadata import SamplingMetadata
