@@ -6,6 +6,7 @@ from draftproof.proof.logits.call import Request, call_subject, engine_of
 from draftproof.proof.logits.skeleton import LogitsVerifier
 from draftproof.proof.subjects.contracts import Contract, guess_contract
 from draftproof.proof.subjects.emission import ContractBroken
+from draftproof.proof.subjects.raised import is_the_subjects
 from draftproof.proof.subjects.subject import Subject
 from draftproof.proof.worlds.logits_world import logits_world
 
@@ -97,3 +98,12 @@ def test_an_engine_says_what_it_is():
     verify.order = "own"
     with pytest.raises(ContractBroken, match="order is 'own'; wanted one of standard"):
         engine_of(subject)
+
+
+def test_what_it_raises_is_its_own_fault():
+    def verify(*arguments):
+        raise RuntimeError("not yet")
+
+    with pytest.raises(RuntimeError) as raised:
+        call(verify)
+    assert is_the_subjects(raised.value)

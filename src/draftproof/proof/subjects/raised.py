@@ -17,6 +17,8 @@ _DOORS = {
         "subjects/subject.py",
         "subjects/decoder.py",
         "subjects/loading.py",
+        "logits/call.py",
+        "trees/call.py",
         "trial/child.py",
     )
 }
