@@ -281,3 +281,23 @@ def test_a_large_vocabulary(spread, params):
     q = z[:, :1] + rng.normal(size=(1, 1, V)).astype(np.float32)
     ids = np.argmax(q + rng.gumbel(size=q.shape), axis=-1)
     both(ids, DraftLogits(q), z, params=params, uniforms=([[0.999]], rng.random(1)))
+
+
+@pytest.mark.parametrize("top_p", [0.05, 0.9, 0.999])
+@pytest.mark.parametrize("order", ["standard", "llama.cpp"])
+def test_a_nucleus_that_few_logits_do_not_show(top_p, order):
+    V = 40_000
+    rng = np.random.default_rng(13)
+    flat = rng.normal(size=(6, V))
+    flat[1, 16:48] += 9  # one place has nearly all the mass
+    flat[2, : V // 2] -= 9  # two halves that differ
+    flat[3] = np.where(np.arange(V) % 256 < 16, flat[3], 0.25)  # a plateau behind noise
+    flat[4] = np.sort(flat[4])[::-1]
+    flat[5, rng.integers(0, V, V // 2)] = -np.inf
+    params = SamplingParams(temperature=0.8, top_p=top_p, order=order)
+    for dtype in (np.float32, np.float64):
+        for u in (0.5, 1 - 2.0**-20):
+            both(
+                np.zeros((6, 0), np.int64), None, flat[:, None].astype(dtype), params=params,
+                uniforms=(np.zeros((6, 0)), np.full(6, u)),
+            )  # fmt: skip

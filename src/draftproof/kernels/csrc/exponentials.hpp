@@ -10,21 +10,12 @@ constexpr int kFloatDegree = 5;
 constexpr float kFloatPowers[kFloatDegree] = {0x1.62e42ap-1f, 0x1.ebf9bcp-3f, 0x1.c6b752p-5f,
                                               0x1.3cea88p-7f, 0x1.5bba14p-10f};
 
-// log(2)^k / k!, within 2^-56.
-constexpr int kDoubleDegree = 13;
-struct DoublePowers {
-    double at[kDoubleDegree] = {};
-
-    constexpr DoublePowers() {
-        constexpr long double kLog2 = 0.693147180559945309417232121458176568L;
-        long double power = 1;
-        for (int k = 0; k < kDoubleDegree; ++k) {
-            power *= kLog2 / (k + 1);
-            at[k] = static_cast<double>(power);
-        }
-    }
-};
-inline constexpr DoublePowers kDoublePowers;
+// The same for float64, within 0.16 * 2^-53.
+constexpr int kDoubleDegree = 11;
+constexpr double kDoublePowers[kDoubleDegree] = {
+    0x1.62e42fefa39f3p-1,  0x1.ebfbdff82c598p-3,  0x1.c6b08d7048f31p-5,  0x1.3b2ab6fba1e1cp-7,
+    0x1.5d87fe7bbbe07p-10, 0x1.4309130961163p-13, 0x1.ffcbee3b0af8cp-17, 0x1.62bfd49ed0adfp-20,
+    0x1.b54167a0b9061p-24, 0x1.e605f979c7a5dp-28, 0x1.c0638527edf34p-32};
 
 // 2^((z - shift) * scale), for z <= shift, as computed below in float32, errs by no more than
 // kPowerError + kDepthError * |log| of itself, relatively: the polynomial and its roundings; and
@@ -42,6 +33,11 @@ struct Exponentials {
                     float* out);
     void (*float64)(const double* z, std::int64_t n, double shift, double scale, double factor,
                     double* out);
+    // The sum in float64; `above` is that of the z above an edge.
+    double (*sum_above_float32)(const float* z, std::int64_t n, double shift, double scale,
+                                float edge, double& above);
+    // Write at which places least <= z <= most, and return how many there are.
+    int (*find_float32)(const float* z, int n, float least, float most, std::int32_t* out);
     // min((top - z) * per, last), rounded down.
     void (*bins_float32)(const float* z, std::int64_t n, float top, float per, int last,
                          std::int32_t* out);

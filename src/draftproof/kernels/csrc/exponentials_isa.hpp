@@ -80,9 +80,9 @@ struct PowersDouble {
         const DoubleV d = greater(by.lowest, z - by.shift);
         const DoubleV biased = fused(d, by.scale, magic);
         const DoubleV r = fused(d, by.scale, magic - biased);
-        DoubleV sum = all_lanes<DoubleV>(kDoublePowers.at[kDoubleDegree - 1]);
+        DoubleV sum = all_lanes<DoubleV>(kDoublePowers[kDoubleDegree - 1]);
         for (int k = kDoubleDegree - 2; k >= 0; --k) {
-            sum = fused(sum, r, all_lanes<DoubleV>(kDoublePowers.at[k]));
+            sum = fused(sum, r, all_lanes<DoubleV>(kDoublePowers[k]));
         }
         return fused(sum, r, one) * (DoubleV)((Bits64V)biased << 52) * 0x1p-64;
     }
@@ -146,6 +146,56 @@ static void powers_float64(const double* z, std::int64_t n, double shift, double
     write_powers<DoubleV>(z, n, PowersDouble(shift, scale, factor), out);
 }
 
+static double sum_above_float32(const float* z, std::int64_t n, double shift, double scale,
+                                float edge, double& above) {
+    const PowersDouble by(shift, scale, 1);
+    const DoubleV edges = all_lanes<DoubleV>(static_cast<double>(edge));
+    DoubleV sums[2] = {}, uppers[2] = {};
+    for (std::int64_t i = 0; i < n; i += kFloats) {
+        const FloatV at = i + kFloats <= n ? load_vector<FloatV>(z + i)
+                                           : load_tail<FloatV>(z + i, n - i);
+        HalfV halves[2];
+        __builtin_memcpy(halves, &at, sizeof at);
+        for (int k = 0; k < 2; ++k) {
+            const DoubleV wide = widen(halves[k]), power = PowersDouble::power(wide, by);
+            sums[k] += power;
+            uppers[k] += (DoubleV)((Bits64V)power & (Bits64V)(wide > edges));
+        }
+    }
+    above = total(uppers[0] + uppers[1]);
+    return total(sums[0] + sums[1]);
+}
+
+// One bit for each lane, all ones or all zeros.
+DRAFTPROOF_INLINE std::uint32_t bits_of(Bits32V lanes) {
+#if DRAFTPROOF_X86 && DRAFTPROOF_VECTOR_BYTES == 64
+    return _mm512_movepi32_mask((__m512i)lanes);
+#elif DRAFTPROOF_X86
+    return static_cast<std::uint32_t>(DRAFTPROOF_MM(movemask_ps)((Floats)lanes));
+#else
+    std::uint32_t bits = 0;
+    for (int k = 0; k < kFloats; ++k) bits |= static_cast<std::uint32_t>(lanes[k] & 1) << k;
+    return bits;
+#endif
+}
+
+static int find_float32(const float* z, int n, float least, float most, std::int32_t* out) {
+    const FloatV lows = all_lanes<FloatV>(least), highs = all_lanes<FloatV>(most);
+    int count = 0, i = 0;
+    for (; i + 32 <= n; i += 32) {
+        std::uint32_t bits = 0;
+        for (int k = 0; k < 32; k += kFloats) {
+            const auto at = load_vector<FloatV>(z + i + k);
+            bits |= bits_of((at >= lows) & (at <= highs)) << k;
+        }
+        for (; bits; bits &= bits - 1) out[count++] = i + __builtin_ctz(bits);
+    }
+    for (; i < n; ++i) {
+        if (z[i] >= least && z[i] <= most) out[count++] = i;
+    }
+    return count;
+}
+
 static void bins_float32(const float* z, std::int64_t n, float top, float per, int last,
                          std::int32_t* out) {
     const FloatV tops = all_lanes<FloatV>(top), pers = all_lanes<FloatV>(per),
@@ -188,9 +238,8 @@ static void widen_bfloat16(const std::uint16_t* words, std::int64_t n, float* ou
 }
 
 constexpr Exponentials kExponentials = {
-    sum_powers_float32, powers_float32, powers_float64,
-    bins_float32,       keep_float32,   keep_float64,
-    widen_float16,      widen_bfloat16,
+    sum_powers_float32, powers_float32, powers_float64, sum_above_float32, find_float32,
+    bins_float32,       keep_float32,   keep_float64,   widen_float16,     widen_bfloat16,
 };
 
 #undef DRAFTPROOF_INLINE

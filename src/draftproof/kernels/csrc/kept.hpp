@@ -24,6 +24,10 @@ struct Kept {
         return (z > low || (z == low && token <= low_last)) &&
                (z < high || (z == high && token <= high_last));
     }
+    bool operator==(const Kept& other) const {
+        return low == other.low && low_last == other.low_last && high == other.high &&
+               high_last == other.high_last;
+    }
     bool has_every() const { return low < -kMost && high > kMost; }
 
     void raise(double edge, std::int64_t last) {

@@ -41,6 +41,7 @@ class LogitFilters {
         const LogitLaw::Fault fault = law.look_at(row, temperature_);
         if (fault != LogitLaw::Fault::none || !params.filter()) return fault;
         kept_ = {};
+        nucleus_.forget();
         is_list_ = law.is_list();
         switch (params.filters) {
             case Filters::sequential: top_k(), top_p(), min_p(), typical(); break;
@@ -48,8 +49,16 @@ class LogitFilters {
             case Filters::joint: joint(), min_p(); break;
             default: top_k(), typical(), top_p(), min_p();
         }
-        if (is_list_ || gather(kept_.low, kFewKept)) return law.keep_list(params.temperature);
-        law.keep(kept_, params.temperature);
+        const bool is_known = nucleus_.knows(kept_) && params.temperature == temperature_;
+        if (is_list_ || (is_known ? nucleus_.list(list(), kFewKept)
+                                  : gather(kept_.low, kFewKept))) {
+            return law.keep_list(params.temperature);
+        }
+        if (is_known) {
+            nucleus_.keep(law);
+        } else {
+            law.keep(kept_, params.temperature);
+        }
         return LogitLaw::Fault::none;
     }
 

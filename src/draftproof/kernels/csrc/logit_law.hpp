@@ -50,7 +50,7 @@ class LogitLaw {
     // Relative, of every partial sum of the law and of every probability.
     double error() const { return error_; }
     // The same for the sum of the probabilities that `write` gives in float32.
-    double written_error() const { return exact_ ? 0x1p-23 : error_ + written_error_; }
+    double written_error() const { return suits_float32_ ? written_error_ : 0x1p-23; }
 
     double probability(std::int64_t token) const {
         if (is_list_) {
@@ -74,7 +74,14 @@ class LogitLaw {
     const std::vector<double>& block_sums() const { return sums_; }
 
     // The probabilities of a block; not of a list.
-    void write(std::int64_t j, float* out) { write_scaled(j, 1 / total_, out); }
+    void write(std::int64_t j, float* out) {
+        if (suits_float32_) {
+            write_scaled(j, 1 / total_, out);
+        } else {
+            write(j, w64_);
+            std::copy_n(w64_, block_size(j), out);
+        }
+    }
     void write(std::int64_t j, double* out) {
         write_weights(j, out);
         for (int i = 0; i < block_size(j); ++i) out[i] /= total_;
@@ -89,16 +96,13 @@ class LogitLaw {
         kept_.apply(z64_, j * kLogitBlock, n, out, exps());
     }
 
-    // How many steps of 1 / per each logit of a block lies below the largest, at most `last`.
-    void write_bins(std::int64_t j, float per, int last, std::int32_t* out) {
-        const int n = block_size(j);
-        const std::int64_t start = j * kLogitBlock;
+    // Some logits, within a block, in float32.
+    void copy(std::int64_t start, int n, float* out) {
         if (const float* z = row_.floats(start, n, z32_, exps())) {
-            exps().bins_float32(z, n, static_cast<float>(largest_), per, last, out);
+            std::copy_n(z, n, out);
         } else {
             row_.doubles(start, n, z64_);
-            narrow(n, largest_);
-            exps().bins_float32(z32_, n, 0, per, last, out);
+            std::copy_n(z64_, n, out);
         }
     }
 
@@ -109,6 +113,15 @@ class LogitLaw {
         exact_ = false;
         shift_ = round_up(largest_);
         sum_kept();
+    }
+    // The same, where the sums of the blocks are known in float64, by weight().
+    void keep(const Kept& kept, const std::vector<double>& sums) {
+        kept_ = kept;
+        sums_ = sums;
+        total_ = 0;
+        for (double sum : sums_) total_ += sum;
+        if (suits_float32_) judge_float32();
+        be_exact();
     }
 
     // Keep the tokens of the list alone, by token.
@@ -127,14 +140,9 @@ class LogitLaw {
 
     // Sum the row in float64.
     void refine() {
-        refine([](std::int64_t, double*) {});
-    }
-    // The same, and call visit(j, weights) for each block that may hold any.
-    template <typename Visit>
-    void refine(Visit visit) {
         if (exact_) return;
-        exact_ = true;
         shift_ = largest_;
+        be_exact();
         if (is_list_) return;
         total_ = 0;
         for (std::int64_t j = 0; j < num_blocks(); ++j) {
@@ -142,9 +150,7 @@ class LogitLaw {
             if (largests_[j] < kept_.low) continue;
             write_weights(j, w64_);
             total_ += sums_[j] = sum(w64_, block_size(j));
-            visit(j, w64_);
         }
-        error_ = order_error();
     }
 
     // The sum of a block's weights.
@@ -178,6 +184,7 @@ class LogitLaw {
     // Whether float32 sums of this row say anything.
     bool suits_float32() const { return suits_float32_; }
     double scale() const { return scale_; }
+    double shift() const { return shift_; }
     const Exponentials& exps() const { return *set_.exponentials; }
     const RowSums& row_sums() const { return *set_.sums; }
 
@@ -203,6 +210,10 @@ class LogitLaw {
         scale32_ = static_cast<float>(scale_);
     }
 
+    void be_exact() {
+        exact_ = true;
+        error_ = order_error();
+    }
     double order_error() const { return (2.0 * row_.size + 64) * 0x1p-53; }
 
     // z64_ - shift as float32.
@@ -319,7 +330,7 @@ class LogitLaw {
         }
         const double depth = std::log(row_.size / total_) + gap;
         error_ = kPowerError + kDepthError * depth + order_error();
-        written_error_ = error_ + 4 * 0x1p-24;
+        written_error_ = 2 * error_ + 4 * 0x1p-24;
     }
 
     static constexpr double kLog2E = 1.442695040888963407359924681001892137;

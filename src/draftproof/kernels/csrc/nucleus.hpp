@@ -1,13 +1,15 @@
-// Where the likeliest tokens of a row reach a mass: a histogram of masses, then one bin in order.
+// Where the likeliest tokens of a row reach a mass: of all but those near the edge only the sum.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "kept.hpp"
 #include "logit_law.hpp"
+#include "mass_sample.hpp"
 
 namespace draftproof {
 
@@ -23,21 +25,42 @@ class Nucleus {
     // Raise `kept`, what the law is made of, to the fewest largest logits of mass p.
     void find(LogitLaw& law, double p, bool keep_ties, Kept& kept) {
         law_ = &law;
-        if (!law.suits_float32()) {
-            const Crossing crossing = cross_at(kInfinity, p);
-            kept.raise(crossing.z, keep_ties ? Kept::kAll : crossing.token);
-            return;
+        const Edges edges = sample_.guess(law, p);
+        const double margin = kMarginErrors * law.error();
+        const bool few = edges.share < kFewShare && edges.weight > margin * law.total();
+        if (!(few && look_at_few(edges.least, p, margin)) && !look(edges.least, edges.most, p)) {
+            look_at_all(p);
         }
-        const double total = law.total();
-        // A token whose weight is below the rest's mean is not needed; and if most are nearly
-        // equal, few lie deeper than a multiple of their mean depth (Markov).
-        const double deepest = std::log2(law.size() / ((1 - p) * total)) + 1;
-        const double unevenness = 12 * (1 - total / law.size());
-        double depth = unevenness < 0.9 ? std::max(-std::log2(1 - unevenness), 1e-6) : deepest;
-        Crossing crossing = cross_at(std::min(depth, deepest), p);
-        if (is_too_deep_) crossing = cross_at(deepest, p);
-        if (is_too_deep_) crossing = cross_at(kInfinity, p);
-        kept.raise(crossing.z, keep_ties ? Kept::kAll : crossing.token);
+        kept.raise(crossing_.z, keep_ties ? Kept::kAll : crossing_.token);
+        kept_ = kept;
+    }
+
+    void forget() { law_ = nullptr; }
+    // Whether the sums of what is kept are known, if `find` was asked last.
+    bool knows(const Kept& kept) const { return law_ && kept_ == kept; }
+
+    // Make a law that was looked at the law of what is kept.
+    void keep(LogitLaw& law) {
+        for (std::size_t k = 0; k < count_;) {
+            const std::int64_t block = tokens_[k] / kLogitBlock, end = (block + 1) * kLogitBlock;
+            double sum = 0;
+            for (; k < count_ && tokens_[k] < end; ++k) {
+                sum += weights_[k] * kept_.has(z_[k], tokens_[k]);
+            }
+            above_[block] += sum;
+        }
+        law.keep(kept_, above_);
+    }
+    // List all that is kept, by token, if that is known to be no more than `most`.
+    bool list(std::vector<Candidate>& out, std::size_t most) const {
+        out.clear();
+        if (!has_every_) return false;
+        for (std::size_t k = 0; k < count_; ++k) {
+            if (!kept_.has(z_[k], tokens_[k])) continue;
+            if (out.size() == most) return false;
+            out.push_back(candidate(k));
+        }
+        return true;
     }
 
     // Where the running sum, largest first and lowest ids first among equals, reaches the target
@@ -45,7 +68,8 @@ class Nucleus {
     Crossing cross(std::vector<Candidate>& candidates, double below, double target,
                    double margin) {
         auto first = candidates.begin(), last = candidates.end();
-        while (last - first > kSorted) {
+        bool is_plateau = false;
+        while (!is_plateau && last - first > kSorted) {
             const double pivot = median(first->z, (first + (last - first) / 2)->z, (last - 1)->z);
             const auto equal = std::stable_partition(
                 first, last, [pivot](const Candidate& at) { return at.z > pivot; });
@@ -58,26 +82,26 @@ class Nucleus {
                 below += above;
                 first = equal;
                 last = less;
-                break;
+                is_plateau = true;
             } else {
                 below += above + ties;
                 first = less;
             }
         }
-        std::stable_sort(first, last,
-                         [](const Candidate& a, const Candidate& b) { return a.z > b.z; });
+        if (!is_plateau) {
+            std::stable_sort(first, last,
+                             [](const Candidate& a, const Candidate& b) { return a.z > b.z; });
+        }
         for (; last - first > 1 && below + first->weight < target; ++first) {
             below += first->weight;
         }
-        const bool certain =
-            target - below > margin && below + first->weight - target > margin;
-        return {first->z, first->token, certain};
+        return crossing(*first, below, target, margin);
     }
 
    private:
-    static constexpr int kBins = 512, kCopies = 4, kLast = kBins - 1;
     static constexpr std::ptrdiff_t kSorted = 256;
-    static constexpr int kChunk = 16;
+    static constexpr double kMarginErrors = 3, kFewShare = 1.0 / 16;
+    static constexpr int kLast = 255;
 
     using At = std::vector<Candidate>::iterator;
 
@@ -90,106 +114,153 @@ class Nucleus {
         return sum;
     }
 
-    // The histogram's bins reach down to `depth`, in powers of two; the last one holds the rest.
-    Crossing cross_at(double depth, double p) {
-        per_ = static_cast<float>(kLast / depth * law_->scale());
-        add_masses();
-        const double total = law_->total(), target = p * total;
-        const double margin = 3 * law_->error() * total;
-        double below = 0;
-        int low = 0;
-        while (low < kLast && below + masses_[0][low] + margin < target) {
-            below += masses_[0][low++];
-        }
-        double up_to = below + masses_[0][low];
-        int high = low;
-        while (high < kLast && up_to - margin < target) up_to += masses_[0][++high];
-        is_too_deep_ = high == kLast && depth < kInfinity;
-        if (is_too_deep_) return {};
-        list_candidates(low, high);
-        Crossing crossing = cross(candidates_, below, target, margin);
-        if (!crossing.certain && !law_->is_exact()) {
-            below = 0;
-            law_->refine([&](std::int64_t j, double* weights) { below += above(j, low, weights); });
-            for (Candidate& candidate : candidates_) candidate.weight = law_->weight(candidate.z);
-            crossing = cross(candidates_, below, p * law_->total(), 0);
-        }
-        return crossing;
+    static Crossing crossing(const Candidate& at, double below, double target, double margin) {
+        return {at.z, at.token,
+                target - below > margin && below + at.weight - target > margin};
     }
 
-    // In float64 at once where the tokens are many and alike: float32 sums would tell none apart.
-    void add_masses() {
-        for (auto& copy : masses_) std::fill(copy, copy + kBins, 0.0);
-        if (!law_->is_exact() && law_->total() * 256 > static_cast<double>(law_->size())) {
-            law_->refine([&](std::int64_t j, double* weights) { add_block(j, weights); });
-        } else {
-            for (std::int64_t j = 0; j < law_->num_blocks(); ++j) {
-                if (law_->is_exact()) {
-                    law_->write_weights(j, exact_);
-                    add_block(j, exact_);
-                } else {
-                    law_->write_weights(j, weights_);
-                    add_block(j, weights_);
-                }
+    // List all from `least` up, and trust the float32 total; whether that settles it.
+    bool look_at_few(float least, double p, double margin) {
+        start(true);
+        law_->visit(least, [&](std::int64_t at, int n, const auto* z) {
+            add(at, n, z, least, std::numeric_limits<float>::infinity());
+            return true;
+        });
+        const double total = law_->total(), target = p * total, between = weigh();
+        if (between - margin * total < target) return false;
+        crossing_ = cross_listed(0, target, margin * total);
+        return crossing_.certain;
+    }
+
+    // List those within least..most, sum all in float64; whether the edge lies among them.
+    bool look(float least, float most, double p) {
+        if (least == -std::numeric_limits<float>::infinity()) return false;
+        start(most == std::numeric_limits<float>::infinity());
+        double total = 0, above = 0;
+        law_->visit(-kInfinity, [&](std::int64_t at, int n, const auto* z) {
+            double& block = above_[at / kLogitBlock];
+            total += sum(z, n, most, block);
+            above += block;
+            add(at, n, z, least, most);
+            return true;
+        });
+        const double target = p * total;
+        if (above + weigh() < target || (above > 0 && above >= target)) return false;
+        crossing_ = cross_listed(above, target, 0);
+        return true;
+    }
+
+    void look_at_all(double p) {
+        start(true);
+        constexpr float infinity = std::numeric_limits<float>::infinity();
+        law_->visit(law_->kept().low, [&](std::int64_t at, int n, const auto* z) {
+            const std::size_t before = count_;
+            add(at, n, z, -infinity, infinity);
+            count_ = before;
+            for (int i = 0; i < n; ++i) {
+                z_[count_] = z[i];
+                tokens_[count_] = at + i;
+                count_ += z[i] > -kInfinity && law_->kept().has(z[i], at + i);
             }
-        }
-        for (int bin = 0; bin < kBins; ++bin) {
-            for (int copy = 1; copy < kCopies; ++copy) masses_[0][bin] += masses_[copy][bin];
-        }
+            return true;
+        });
+        crossing_ = cross_listed(0, p * weigh(), 0);
     }
 
-    // Four copies, since an addition waits for the one before to the same place.
+    void start(bool has_every) {
+        has_every_ = has_every;
+        count_ = 0;
+        above_.assign(law_->num_blocks(), 0);
+    }
+
+    double sum(const float* z, int n, float edge, double& above) {
+        return law_->exps().sum_above_float32(z, n, law_->shift(), law_->scale(), edge, above);
+    }
+    double sum(const double* z, int n, float edge, double& above) {
+        law_->exps().float64(z, n, law_->shift(), law_->scale(), 1, block_);
+        const double all = law_->sum(block_, n);
+        for (int i = 0; i < n; ++i) block_[i] = z[i] > edge ? block_[i] : 0;
+        above = law_->sum(block_, n);
+        return all;
+    }
+
+    // List what lies within least..most, of a block that starts at a token.
+    void add(std::int64_t start, int n, const float* z, float least, float most) {
+        add_places(start, law_->exps().find_float32(z, n, least, most, places_), z);
+    }
+    void add(std::int64_t start, int n, const double* z, float least, float most) {
+        int count = 0;
+        for (int i = 0; i < n; ++i) {
+            places_[count] = i;
+            count += z[i] >= least && z[i] <= most;
+        }
+        add_places(start, count, z);
+    }
     template <typename T>
-    void add_block(std::int64_t j, const T* weights) {
-        const int n = law_->block_size(j);
-        law_->write_bins(j, per_, kLast, bins_);
-        int i = 0;
-        for (; i + kCopies <= n; i += kCopies) {
-            for (int copy = 0; copy < kCopies; ++copy) {
-                masses_[copy][bins_[i + copy]] += weights[i + copy];
-            }
+    void add_places(std::int64_t start, int count, const T* z) {
+        if (count_ + count > z_.size()) {
+            z_.resize(2 * z_.size() + kLogitBlock);
+            tokens_.resize(z_.size());
         }
-        for (; i < n; ++i) masses_[0][bins_[i]] += weights[i];
-    }
-
-    void list_candidates(int low, int high) {
-        candidates_.clear();
-        for (std::int64_t j = 0; j < law_->num_blocks(); ++j) {
-            std::fill(bins_ + law_->block_size(j), bins_ + kLogitBlock, kLast + 1);
-            law_->write_bins(j, per_, kLast, bins_);
-            const std::int64_t start = j * kLogitBlock;
-            for (int i = 0; i < law_->block_size(j); ++i) {
-                if (i % kChunk == 0 && !any_within(bins_ + i, low, high)) i += kChunk - 1;
-                if (bins_[i] < low || bins_[i] > high) continue;
-                const double z = law_->row()[start + i];
-                if (z == -kInfinity || !law_->kept().has(z, start + i)) continue;
-                candidates_.push_back({start + i, z, law_->weight(z)});
-            }
+        for (int k = 0; k < count; ++k) {
+            z_[count_ + k] = z[places_[k]];
+            tokens_[count_ + k] = start + places_[k];
         }
+        count_ += count;
+    }
+    Candidate candidate(std::size_t k) const { return {tokens_[k], z_[k], weights_[k]}; }
+
+    // Weigh what is listed; the sum.
+    double weigh() {
+        weights_.resize(z_.size());
+        const auto count = static_cast<std::int64_t>(count_);
+        law_->exps().float64(z_.data(), count, law_->shift(), law_->scale(), 1, weights_.data());
+        double sum = 0;
+        for (std::size_t k = 0; k < count_; ++k) sum += weights_[k];
+        return sum;
     }
 
-    static bool any_within(const std::int32_t* bins, int low, int high) {
-        int any = 0;
-        for (int i = 0; i < kChunk; ++i) any |= (bins[i] >= low) & (bins[i] <= high);
-        return any;
-    }
-
-    // The mass of a block's bins above `low`.
-    double above(std::int64_t j, int low, double* weights) {
-        const int n = law_->block_size(j);
-        law_->write_bins(j, per_, kLast, bins_);
-        for (int i = 0; i < n; ++i) weights[i] = bins_[i] < low ? weights[i] : 0;
-        return law_->sum(weights, n);
+    // The list's crossing: by a histogram of its masses, then by order within one bin.
+    Crossing cross_listed(double below, double target, double margin) {
+        double least = z_[0], top = z_[0];
+#pragma omp simd reduction(min : least) reduction(max : top)
+        for (std::size_t k = 0; k < count_; ++k) {
+            least = std::min(least, z_[k]);
+            top = std::max(top, z_[k]);
+        }
+        if (least == top) {
+            std::size_t k = 0;
+            for (; k + 1 < count_ && below + weights_[k] < target; ++k) below += weights_[k];
+            return crossing(candidate(k), below, target, margin);
+        }
+        const double per = kLast / (top - least);
+        std::fill(bins_, bins_ + kLast + 1, 0.0);
+        const auto bin = [&](double z) { return static_cast<int>((top - z) * per); };
+        for (std::size_t k = 0; k < count_; ++k) bins_[bin(z_[k])] += weights_[k];
+        int at = 0;
+        for (const int last = bin(least); at < last && below + bins_[at] < target; ++at) {
+            below += bins_[at];
+        }
+        near_.clear();
+        for (std::size_t k = 0; k < count_; ++k) {
+            if (bin(z_[k]) == at) near_.push_back(candidate(k));
+        }
+        return cross(near_, below, target, margin);
     }
 
     LogitLaw* law_ = nullptr;
-    float per_ = 0;
-    bool is_too_deep_ = false;
-    double masses_[kCopies][kBins];
-    std::vector<Candidate> candidates_;
-    alignas(64) float weights_[kLogitBlock];
-    alignas(64) double exact_[kLogitBlock];
-    alignas(64) std::int32_t bins_[kLogitBlock];
+    Kept kept_;
+    bool has_every_ = false;
+    Crossing crossing_{};
+    MassSample sample_;
+    std::size_t count_ = 0;  // of candidates, by token
+    std::vector<double> z_, weights_;
+    std::vector<std::int64_t> tokens_;
+    std::vector<double> above_;  // the candidates: the sums, by block
+    std::vector<Candidate> near_;
+    double bins_[kLast + 1];
+    alignas(64) double block_[kLogitBlock];
+    alignas(64) std::int32_t places_[kLogitBlock];
 };
 
 }  // namespace draftproof
