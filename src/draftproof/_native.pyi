@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from draftproof.trees.result import TreeResult
 from draftproof.types import VerifyResult
 
 Array = npt.NDArray[Any]
@@ -92,6 +93,33 @@ def verify_logits(
     status: Array,
     /,
 ) -> None: ...
+def set_tree_surroundings(
+    result_type: type,
+    generator_type: type,
+    mass_tolerance: Callable[[Any, int], float],
+    available_threads: Callable[[], int],
+    rules: tuple[str, ...],
+    levels: tuple[str, ...],
+    tree_type: type,
+    draws: tuple[tuple[str, ...], ...],
+    distinct_draws: tuple[str, ...],
+    /,
+) -> None: ...
+def verify_tree_plain(
+    tree: Any,
+    target_probs: Any,
+    rng: Any,
+    uniforms: Any,
+    seeds: Any,
+    positions: Any,
+    rule: Any,
+    greedy: Any,
+    validate: Any,
+    on_bad_row: Any,
+    backend: Any,
+    num_threads: Any,
+    /,
+) -> TreeResult | tuple[Array, Array] | None: ...
 def forest_depth(num_nodes: Array, parents: Array, /) -> int: ...
 def verify_forest(
     num_nodes: Array,

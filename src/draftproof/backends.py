@@ -18,6 +18,7 @@ __all__ = [
     "load_logits_backend",
     "load_short_way",
     "load_short_way_from_logits",
+    "load_short_way_of_trees",
     "load_tree_backend",
     "native_import_error",
 ]
@@ -65,6 +66,15 @@ def load_short_way_from_logits() -> Callable[..., Any]:
         return lambda *_: None
     kernel = importlib.import_module("draftproof.kernels.logits_native")
     return kernel.verify_short  # type: ignore[no-any-return]
+
+
+@functools.cache
+def load_short_way_of_trees() -> Callable[..., Any]:
+    """Return the same for `draftproof.verify_tree`."""
+    if native_import_error() is not None:
+        return lambda *_: None
+    kernel = importlib.import_module("draftproof.kernels.tree_native")
+    return kernel.verify_plain  # type: ignore[no-any-return]
 
 
 @functools.cache

@@ -9,12 +9,13 @@ from draftproof import _native
 from draftproof.kernels.noise_native import uniform
 from draftproof.kernels.threads import available_threads
 from draftproof.trees.batch import TreeBatch
-from draftproof.trees.draft_tree import Draws
-from draftproof.trees.rules import TreeRule
+from draftproof.trees.draft_tree import DraftTree, Draws
+from draftproof.trees.result import TreeResult
+from draftproof.trees.rules import TREE_RULES, TreeRule
 from draftproof.types import IntArray
 from draftproof.validation import VALIDATE, mass_tolerance
 
-__all__ = ["RULES", "uniform", "verify_forest"]
+__all__ = ["RULES", "uniform", "verify_forest", "verify_plain"]
 
 RULES = ("nss", "target-only", "naive-tree", "rrs", "rrsw", "hu-greedy", "traversal")
 """In the order of the kernel's enum. k-seq, which bisects over whole rows, is not among them."""
@@ -66,3 +67,18 @@ def verify_forest(
         status,
     )
     return path, token_ids, num_emitted, status
+
+
+_native.set_tree_surroundings(
+    TreeResult,
+    np.random.Generator,
+    mass_tolerance,
+    available_threads,
+    RULES,
+    VALIDATE,
+    DraftTree,
+    tuple(TREE_RULES[rule].draws for rule in RULES),
+    _DISTINCT,
+)
+verify_plain = _native.verify_tree_plain
+"""`draftproof.verify_tree` for a generator and common options; None where it declines."""

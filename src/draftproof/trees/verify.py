@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from draftproof.backends import BACKENDS, load_tree_backend
+from draftproof.backends import BACKENDS, load_short_way_of_trees, load_tree_backend
 from draftproof.errors import BadRowError, complaint
 from draftproof.reference import forest
-from draftproof.trees.batch import tree_batch
+from draftproof.trees.batch import TreeBatch, tree_batch
 from draftproof.trees.draft_tree import DraftTree
 from draftproof.trees.result import TreeResult
-from draftproof.trees.rules import check_rule
-from draftproof.types import RowStatus
+from draftproof.trees.rules import TreeRule, check_rule
+from draftproof.types import IntArray, RowStatus
 from draftproof.uniforms import draw_uniforms
 from draftproof.validation import VALIDATE
 from draftproof.verify import ON_BAD_ROW, check_num_threads
@@ -106,6 +108,28 @@ def verify_tree(
     >>> result.path.tolist(), result.to_lists()
     ([[1]], [[1, 1]])
     """
+    short = load_short_way_of_trees()(
+        tree,
+        target_probs,
+        rng,
+        uniforms,
+        seeds,
+        positions,
+        rule,
+        greedy,
+        validate,
+        on_bad_row,
+        backend,
+        num_threads,
+    )
+    if type(short) is TreeResult:
+        return short
+    if short is not None:
+        status, drawn = short
+        batch = tree_batch(tree, target_probs)
+        accept, final = np.split(drawn, [tree.size * tree.max_nodes])
+        accept = accept.reshape(tree.size, tree.max_nodes)
+        raise _bad_row(batch, check_rule(rule, tree), accept, final, status, validate)
     for name, value, options in (
         ("validate", validate, VALIDATE),
         ("on_bad_row", on_bad_row, ON_BAD_ROW),
@@ -132,13 +156,23 @@ def verify_tree(
         batch, known, accept, final, validate=validate, num_threads=num_threads
     )
     result = TreeResult(path, token_ids, num_emitted, status, backend)
-    bad = np.flatnonzero(result.status > RowStatus.ZERO_RESIDUAL)
-    if len(bad) and on_bad_row == "raise":
-        row = int(bad[0])
-        fault = forest.first_fault(batch, known, accept, final, row, validate)
-        assert fault is not None, "the status says that there is one"
-        message = complaint(
-            fault.argument, fault.place, found=fault.found, wanted=fault.wanted, fix=fault.fix
-        )
-        raise BadRowError(message, row, int(fault.status))
+    if on_bad_row == "raise" and (status > RowStatus.ZERO_RESIDUAL).any():
+        raise _bad_row(batch, known, accept, final, status, validate)
     return result
+
+
+def _bad_row(
+    batch: TreeBatch,
+    rule: TreeRule,
+    accept: npt.NDArray[Any],
+    final: npt.NDArray[Any],
+    status: IntArray,
+    validate: str,
+) -> BadRowError:
+    row = int(np.argmax(status > RowStatus.ZERO_RESIDUAL))
+    fault = forest.first_fault(batch, rule, accept, final, row, validate)
+    assert fault is not None, "the status says that there is one"
+    message = complaint(
+        fault.argument, fault.place, found=fault.found, wanted=fault.wanted, fix=fault.fix
+    )
+    return BadRowError(message, row, int(fault.status))

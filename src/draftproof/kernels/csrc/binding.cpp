@@ -20,8 +20,9 @@
 #include "numpy_arrays.hpp"
 #include "philox.hpp"
 #include "row_sums.hpp"
+#include "short_way.hpp"
 #include "thread_pool.hpp"
-#include "tree.hpp"
+#include "tree_binding.hpp"
 
 namespace nb = nanobind;
 using namespace draftproof;
@@ -76,118 +77,12 @@ std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_i
     return run(call, num_threads(call, most_threads, available_threads));
 }
 
-// How deep the deepest tree is. A parent that is no earlier node counts as the root.
-std::int64_t forest_depth(nb::handle num_nodes, nb::handle parents) {
-    const Array counts(num_nodes), parent(parents);
-    std::vector<std::int64_t> depths(parent.size(1));
-    std::int64_t deepest = 0;
-    for (std::int64_t b = 0; b < counts.size(0); ++b) {
-        const std::int64_t* of = parent.as<const std::int64_t>() + b * parent.size(1);
-        const std::int64_t n = std::min(counts.as<const std::int64_t>()[b], parent.size(1));
-        for (std::int64_t node = 0; node < n; ++node) {
-            const std::int64_t above = of[node];
-            depths[node] = 1 + (above >= 0 && above < node ? depths[above] : 0);
-            deepest = std::max(deepest, depths[node]);
-        }
-    }
-    return deepest;
-}
-
-// Trees by context: token_ids and parents [B, N], the laws [B, N+1, V]. path [B, D], emitted
-// [B, D+1], num_emitted and status [B] are written.
-void verify_forest(nb::handle num_nodes, nb::handle token_ids, nb::handle parents,
-                   nb::handle draw_order, nb::handle draft_probs, nb::handle target_probs,
-                   nb::handle greedy, nb::handle accept, nb::handle final, int rule, int validate,
-                   bool siblings_differ, double target_tolerance, double draft_tolerance,
-                   nb::handle most_threads, nb::handle available_threads, nb::handle path,
-                   nb::handle emitted, nb::handle num_emitted, nb::handle status_bits) {
-    const Array nodes(token_ids), target(target_probs);
-    const auto draft = optional_array(draft_probs);
-    Forest forest{};
-    forest.rule = static_cast<TreeRule>(rule);
-    forest.validate = static_cast<Validate>(validate);
-    forest.target_side = target_side(target_tolerance);
-    forest.draft_side = draft_side(draft_tolerance);
-    forest.siblings_differ = siblings_differ;
-    forest.size = nodes.size(0);
-    forest.max_nodes = nodes.size(1);
-    forest.max_depth = Array(path).size(1);
-    forest.vocabulary = target.size(2);
-    forest.num_nodes = Array(num_nodes).as<const std::int64_t>();
-    forest.node_tokens = nodes.as<const std::int64_t>();
-    forest.parents = Array(parents).as<const std::int64_t>();
-    forest.draw_order = data_or_null<std::int64_t>(optional_array(draw_order));
-    forest.target = target.table();
-    if (draft) forest.draft = draft->table();
-    forest.accept = Array(accept).as<const double>();
-    forest.final = Array(final).as<const double>();
-    forest.greedy = data_or_null<bool>(optional_array(greedy));
-    forest.path = Array(path).as<std::int64_t>();
-    forest.token_ids = Array(emitted).as<std::int64_t>();
-    forest.num_emitted = Array(num_emitted).as<std::int64_t>();
-    forest.status = Array(status_bits).as<std::int64_t>();
-    // A path reads some rows more than its length.
-    const int threads = num_threads(forest.size * (forest.max_depth + 1), forest.vocabulary,
-                                    forest.target.dtype, most_threads, available_threads);
-    nb::gil_scoped_release release;
-    ThreadPool::instance().run(forest.size, 1, threads,
-                               [&forest](std::int64_t begin, std::int64_t end) {
-                                   const DefaultFloatEnvironment environment;
-                                   TreeVerifier verifier(forest, thread_scratch());
-                                   for (std::int64_t b = begin; b < end; ++b) verifier.verify(b);
-                               });
-}
-
-// A Python function of one dtype and one size, asked again only when either changes.
-class Tolerance {
-   public:
-    double operator()(nb::handle function, nb::handle array, Dtype dtype, std::int64_t columns) {
-        if (columns != columns_ || dtype != dtype_) {
-            value_ = nb::cast<double>(function(array.attr("dtype"), columns));
-            columns_ = columns;
-            dtype_ = dtype;
-        }
-        return value_;
-    }
-
-   private:
-    Dtype dtype_ = Dtype::float64;
-    std::int64_t columns_ = -1;
-    double value_ = 0;
-};
-
-// What the short way needs of Python; borrowed for ever.
-struct Surroundings {
-    nb::handle result_type, generator_type, mass_tolerance, available_threads;
-    nb::handle rules, levels;  // names, in the order of the enums
-};
 Surroundings surroundings;
 
 void set_surroundings(nb::handle result_type, nb::handle generator_type, nb::handle mass_tolerance,
                       nb::handle available_threads, nb::handle rules, nb::handle levels) {
     surroundings = {result_type, generator_type, mass_tolerance, available_threads, rules, levels};
-    for (nb::handle object :
-         {result_type, generator_type, mass_tolerance, available_threads, rules, levels}) {
-        object.inc_ref();
-    }
-}
-
-bool is_text(nb::handle object, const char* text) {
-    return PyUnicode_CheckExact(object.ptr()) &&
-           PyUnicode_CompareWithASCIIString(object.ptr(), text) == 0;
-}
-
-// The place of a string among a tuple's; -1 if it is none of them. Options are mostly the defaults,
-// the same objects.
-int place(nb::handle names, nb::handle name) {
-    const int count = static_cast<int>(PyTuple_GET_SIZE(names.ptr()));
-    for (int i = 0; i < count; ++i) {
-        if (PyTuple_GET_ITEM(names.ptr(), i) == name.ptr()) return i;
-    }
-    for (int i = 0; PyUnicode_CheckExact(name.ptr()) && i < count; ++i) {
-        if (PyUnicode_Compare(PyTuple_GET_ITEM(names.ptr(), i), name.ptr()) == 0) return i;
-    }
-    return -1;
+    surroundings.keep();
 }
 
 // A named tuple of two fields, and attributes beside them; the others keep their class' defaults.
@@ -209,9 +104,7 @@ nb::object make_result(nb::handle token_ids, nb::handle num_emitted, nb::handle 
     return result;
 }
 
-// draftproof.verify with arrays that need neither conversion nor a closer look, a generator and
-// common options, all the way: a detour through Python costs as much as a row of 32,000 tokens or,
-// with the caches full of rows, as three.
+// draftproof.verify with a generator and common options.
 //
 // Returns a VerifyResult; or None, with the generator as it was, if the long way has to be taken;
 // or (status, uniforms), those of all accept tests and then those of all last tokens, if a bad row
@@ -222,23 +115,13 @@ nb::object verify_plain(nb::handle draft_token_ids, nb::handle draft_probs,
                         nb::handle rule, nb::handle greedy, nb::handle draft_to_target,
                         nb::handle state, nb::handle validate, nb::handle on_bad_row,
                         nb::handle backend, nb::handle most_threads, nb::handle return_trace) {
-    if (Py_TYPE(generator.ptr()) != reinterpret_cast<PyTypeObject*>(
-                                        surroundings.generator_type.ptr()) ||
-        !uniforms.is_none() || !seeds.is_none() || !positions.is_none() || !greedy.is_none() ||
+    if (!uniforms.is_none() || !seeds.is_none() || !positions.is_none() || !greedy.is_none() ||
         !draft_to_target.is_none() || !state.is_none() || return_trace.ptr() != Py_False) {
         return nb::none();
     }
-    const int rule_place = place(surroundings.rules, rule),
-              level = place(surroundings.levels, validate);
-    const bool raises = is_text(on_bad_row, "raise");
-    if (rule_place < 0 || level < 0 || (!raises && !is_text(on_bad_row, "status")) ||
-        (!is_text(backend, "auto") && !is_text(backend, "native"))) {
-        return nb::none();
-    }
-    if (!most_threads.is_none() &&
-        !(PyLong_CheckExact(most_threads.ptr()) && clamped(most_threads) > 0)) {
-        return nb::none();
-    }
+    const auto options = Options::read(surroundings, generator, rule, validate, on_bad_row,
+                                       backend, most_threads);
+    if (!options) return nb::none();
     const bool has_draft = !draft_probs.is_none(), has_lengths = !num_draft.is_none();
     if (!Array::is_one(draft_token_ids) || !Array::is_one(target_probs) ||
         (has_draft && !Array::is_one(draft_probs)) || (has_lengths && !Array::is_one(num_draft))) {
@@ -275,8 +158,8 @@ nb::object verify_plain(nb::handle draft_token_ids, nb::handle draft_probs,
         std::fill_n(Array(lengths).as<std::int64_t>(), size, longest);
     }
     static thread_local Tolerance tolerance;
-    call.rule = static_cast<Rule>(rule_place);
-    call.validate = static_cast<Validate>(level);
+    call.rule = static_cast<Rule>(options->rule);
+    call.validate = static_cast<Validate>(options->level);
     call.target = target.table();
     call.target_side = target_side(tolerance(surroundings.mass_tolerance, target_probs,
                                              call.target.dtype, vocabulary));
@@ -298,7 +181,7 @@ nb::object verify_plain(nb::handle draft_token_ids, nb::handle draft_probs,
     call.status = Array(status_bits).as<std::int64_t>();
     const std::int64_t bits =
         run(call, num_threads(call, most_threads, surroundings.available_threads));
-    if (raises && bits > status::zero_residual) {
+    if (options->raises && bits > status::zero_residual) {
         const nb::object read = new_array(NPY_DOUBLE, {size * (longest + 1)});
         std::copy(drawn.begin(), drawn.end(), Array(read).as<double>());
         return nb::make_tuple(status_bits, read);
@@ -306,34 +189,15 @@ nb::object verify_plain(nb::handle draft_token_ids, nb::handle draft_probs,
     return make_result(token_ids, num_emitted, lengths, status_bits);
 }
 
-template <typename... Handles, std::size_t... I>
-nb::object call_with(nb::object (*function)(Handles...), PyObject* const* arguments,
-                     std::index_sequence<I...>) {
-    return function(nb::handle(arguments[I])...);
+template <auto kFunction>
+PyMethodDef short_way_of(const char* name) {
+    return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&vectorcall<kFunction>)),
+            METH_FASTCALL, nullptr};
 }
 
-// As CPython calls it, without nanobind's dispatch.
-PyObject* verify_plain_vectorcall(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-    constexpr Py_ssize_t kArguments = 17;
-    if (count != kArguments) {
-        PyErr_Format(PyExc_TypeError, "verify_plain takes %zd arguments", kArguments);
-        return nullptr;
-    }
-    try {
-        return call_with(&verify_plain, arguments, std::make_index_sequence<kArguments>{})
-            .release()
-            .ptr();
-    } catch (nb::python_error& error) {
-        error.restore();
-    } catch (const std::exception& error) {
-        PyErr_SetString(PyExc_RuntimeError, error.what());
-    }
-    return nullptr;
-}
-
-PyMethodDef short_way[] = {
-    {"verify_plain", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&verify_plain_vectorcall)),
-     METH_FASTCALL, nullptr},
+PyMethodDef short_ways[] = {
+    short_way_of<&verify_plain>("verify_plain"),
+    short_way_of<&verify_tree_plain>("verify_tree_plain"),
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -384,8 +248,9 @@ std::vector<std::uint32_t> philox(const std::vector<std::uint32_t>& counter,
 NB_MODULE(_native, module) {
     using namespace nb::literals;
     if (_import_array() < 0) throw nb::python_error();
-    if (PyModule_AddFunctions(module.ptr(), short_way) < 0) throw nb::python_error();
+    if (PyModule_AddFunctions(module.ptr(), short_ways) < 0) throw nb::python_error();
     module.def("set_surroundings", &set_surroundings);
+    module.def("set_tree_surroundings", &set_tree_surroundings);
     module.def("verify_chain", &verify_chain, "draft_token_ids"_a, "drafter_token_ids"_a,
                "draft_probs"_a.none(), "sparse_ids"_a.none(), "column_of"_a.none(),
                "target_probs"_a, "num_draft"_a, "cu_num_draft"_a.none(), "greedy"_a.none(),

@@ -22,7 +22,7 @@ struct Weights {
     Row p;
     const DraftLaw* q;
     double scale = 1;
-    bool q_mass_counts = false;  // for more than a suspicion
+    Look look = Look::suspicion;
 
     std::int64_t size() const { return p.size; }
 };
@@ -93,8 +93,8 @@ void sum_blocks(const Weights& weights, const Blocks& blocks, Scratch& scratch,
     if (p && (!weights.q || q)) {
         visit_runs(blocks, weights.size(), [&](std::int64_t start, std::int64_t n, int block) {
             if (q) {
-                sums.residual(p + start, q + start, weights.scale, weights.q_mass_counts, n,
-                              out + block, check);
+                sums.residual(p + start, q + start, weights.scale, weights.look, n, out + block,
+                              check);
             } else {
                 sums.plain(p + start, n, out + block, check);
             }
@@ -109,8 +109,7 @@ void sum_blocks(const Weights& weights, const Blocks& blocks, Scratch& scratch,
         if (weights.q && weights.q->listed_within(at, size)) {
             const T* q_block = q ? q + at : scratch.q_block(T{});
             if (!q) weights.q->copy(at, size, scratch.q_block(T{}));
-            sums.residual(p_block, q_block, weights.scale, weights.q_mass_counts, size, out + j,
-                          check);
+            sums.residual(p_block, q_block, weights.scale, weights.look, size, out + j, check);
         } else {
             sums.plain(p_block, size, out + j, check);
             out[j] *= weights.scale;
@@ -239,6 +238,9 @@ inline double sum_blocks_fast(const Weights& weights, const Blocks& blocks, Scra
     check.p_mass += seen.p_mass;
     check.q_mass += seen.q_mass;
     check.sign |= seen.sign;
+    if (is_repeated(weights.look) && sums.fused_residual_float32) {
+        return kFusedRoundoff + 0x1p-46 * weights.scale / total(scratch);  // masses are below 2
+    }
     if (weights.scale == 1) return kFastRoundoff;
     return kScaledRoundoff * weights.scale * seen.p_mass / total(scratch);
 }

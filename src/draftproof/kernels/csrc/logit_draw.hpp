@@ -136,7 +136,7 @@ class LogitWeights {
                 law_.write(j, p_);
                 draft_->write(j, n, q_);
                 double pair[2] = {};
-                law_.row_sums().residual(p_, q_, scale_, false, n, pair, check_);
+                law_.row_sums().residual(p_, q_, scale_, Look::suspicion, n, pair, check_);
                 sums_[j] = pair[0] + pair[1];
             }
             total_ += sums_[j];

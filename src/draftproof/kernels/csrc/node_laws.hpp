@@ -187,7 +187,7 @@ class CertifiedLaws {
         if (first_w_.is(0)) return false;  // and so are the weights of all below
         C_ = C_ + E_ / N_;
         ++rejections_;
-        weights_ = {rows_.p, rows_.q, first_w_.value / C_.value, true};
+        weights_ = {rows_.p, rows_.q, first_w_.value / C_.value, look()};
         RowCheck seen;
         sum_ = sum_row(weights_, scratch_, sums_, seen);
         if (rejections_ == 1) {
@@ -196,7 +196,7 @@ class CertifiedLaws {
             doubt_ |= seen.sign || !plausible(seen.p_mass) || !plausible(seen.q_mass);
         }
         const double mass = sum_.total * C_.value;
-        M_ = {mass, 2 * (first_w_.error + C_.error + (1 + C_.value) * elementwise()) +
+        M_ = {mass, slope_error() + 2 * (1 + C_.value) * elementwise() +
                         (mass > 0 ? sum_.error + order_error() : 0) * mass};
         E_ = M_ + (Bounded{1} - first_w_);
         E_.error += 4 * rejections_ * Bounded::kRoundoff;
@@ -260,6 +260,17 @@ class CertifiedLaws {
 
     static bool is_certainly_positive(Bounded number) {
         return number.value > 2 * number.error && number.value > 1e-200;
+    }
+
+    Look look() const {
+        if (rejections_ == 1) return Look::draft_mass;
+        return rejections_ % 2 ? Look::again : Look::again_backwards;
+    }
+
+    // What M may move by where w_0 and C do: no further than the masses of p and q where w p > C q.
+    double slope_error() const {
+        const double p_mass = check_.p_mass, scaled = first_w_.value * p_mass / C_.value;
+        return 1.01 * (p_mass * first_w_.error + std::min(check_.q_mass, scaled) * C_.error);
     }
 
     // Relative to p(v): each rejection rounds it a few times, and q a time more than the last did.

@@ -157,6 +157,40 @@ DRAFTPROOF_INLINE void residual_block(const float* p, const float* q, double sca
     }
 }
 
+#if DRAFTPROOF_X86 && DRAFTPROOF_VECTOR_BYTES > 16
+#define DRAFTPROOF_FUSES 1
+// The scale in two parts, so that only the difference is rounded, and that to a part of itself.
+template <int kStreams>
+DRAFTPROOF_INLINE void fused_block(const float* p, const float* q, double scale, std::int64_t gap,
+                                   int size, double* weights, std::int64_t weight_gap) {
+    const auto high = static_cast<float>(scale), low = static_cast<float>(scale - high);
+    const Floats highs = DRAFTPROOF_MM(set1_ps)(high), lows = DRAFTPROOF_MM(set1_ps)(low);
+    DoubleV sums[kStreams] = {};
+    int i = 0;
+    for (; i + 4 * kFloats <= size; i += 4 * kFloats) {
+        for (int s = 0; s < kStreams; ++s) {
+            FloatV parts[4];
+            for (int k = 0; k < 4; ++k) {
+                const auto a = load_vector<Floats>(p + s * gap + i + k * kFloats);
+                const auto b = load_vector<Floats>(q + s * gap + i + k * kFloats);
+                const Floats most = DRAFTPROOF_MM(fmsub_ps)(highs, a, b);
+                const Floats difference = DRAFTPROOF_MM(fmadd_ps)(lows, a, most);
+                parts[k] = (FloatV)DRAFTPROOF_MM(max_ps)(difference, DRAFTPROOF_MM(setzero_ps)());
+            }
+            sums[s] += widen_sum((parts[0] + parts[1]) + (parts[2] + parts[3]));
+        }
+    }
+    for (int s = 0; s < kStreams; ++s) {
+        double weight = total(sums[s]);
+        for (int j = i; j < size; ++j) {
+            const double difference = scale * p[s * gap + j] - q[s * gap + j];
+            weight += difference > 0 ? difference : 0;
+        }
+        weights[s * weight_gap] = weight;
+    }
+}
+#endif
+
 template <int kStreams>
 DRAFTPROOF_INLINE void scaled_block(const double* p, const double* q, double scale,
                                     std::int64_t gap, int size, double* weights,
@@ -327,6 +361,29 @@ static void fast_residual_float32(const float* p, const float* q, double scale, 
     residual<true>(p, q, scale, n, weights, check);
 }
 
+#if DRAFTPROOF_FUSES
+// Backwards by runs of blocks, for within a run memory is read ahead.
+static void fused_residual_float32(const float* p, const float* q, double scale, std::int64_t n,
+                                   bool backwards, double* weights) {
+    constexpr std::int64_t kRuns = 8;
+    const std::int64_t half = n / kBlock / 2;
+    for (std::int64_t turn = 0; turn < kRuns; ++turn) {
+        const std::int64_t run = backwards ? kRuns - 1 - turn : turn;
+        for (std::int64_t j = half * run / kRuns; j < half * (run + 1) / kRuns; ++j) {
+            fused_block<2>(p + j * kBlock, q + j * kBlock, scale, half * kBlock, kBlock,
+                           weights + j, half);
+        }
+    }
+    for (std::int64_t j = 2 * half; j * kBlock < n; ++j) {
+        const std::int64_t left = n - j * kBlock;
+        fused_block<1>(p + j * kBlock, q + j * kBlock, scale, 0,
+                       static_cast<int>(left < kBlock ? left : kBlock), weights + j, 0);
+    }
+}
+#else
+constexpr auto fused_residual_float32 = nullptr;
+#endif
+
 template <typename T>
 DRAFTPROOF_INLINE void scaled_residual(const T* p, const T* q, double scale, std::int64_t n,
                                        double* weights, RowCheck& check) {
@@ -418,13 +475,14 @@ static void scaled_weights_float32(const float* p, const float* q, double scale,
 }
 
 constexpr RowSums kRowSums = {
-    residual_float32,        fast_residual_float32,  scaled_residual_float32,
-    scaled_residual_float64, scaled_weights_float32, plain_float32,
-    plain_float64,           exact_plain_float32,    largest_float32,
-    largest_float64,
+    residual_float32,        fast_residual_float32,   fused_residual_float32,
+    scaled_residual_float32, scaled_residual_float64, scaled_weights_float32,
+    plain_float32,           plain_float64,           exact_plain_float32,
+    largest_float32,         largest_float64,
 };
 
 #undef DRAFTPROOF_INLINE
+#undef DRAFTPROOF_FUSES
 
 }  // namespace DRAFTPROOF_ISA
 }  // namespace draftproof
