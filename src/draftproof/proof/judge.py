@@ -10,7 +10,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from draftproof.proof.checks import ORACLE, checks_for, is_proven
-from draftproof.proof.checks.logits import VISIBLE as LOGITS_VISIBLE
 from draftproof.proof.checks.scorecard import ScoreRow
 from draftproof.proof.checks.trees import VISIBLE as TREES_VISIBLE
 from draftproof.proof.decoders.sources import beside, not_covered, require_source
@@ -353,8 +352,6 @@ def _visible(trials: Sequence[_Trial]) -> float:
     coarsest = max(trials, key=lambda trial: trial.visible)
     if coarsest.contract.is_decoder:
         return visible_by_decoders(replace(coarsest.plan, visible=coarsest.visible))
-    if coarsest.contract is Contract.LOGITS:
-        return max(LOGITS_VISIBLE, coarsest.visible)
     if coarsest.contract.is_tree:
         return max(TREES_VISIBLE, coarsest.visible)
     return coarsest.visible
@@ -365,7 +362,7 @@ def _budget(contract: Contract, plan: Plan) -> Mapping[str, float]:
     if contract.is_tree:
         return {"tree-joint": plan.false_alarm}
     if contract is Contract.LOGITS:
-        return {"logits-joint": plan.false_alarm}
+        return budget.table(plan.false_alarm, budget.LOGITS_SHARES)
     if contract.is_decoder:
         return budget.table(plan.false_alarm, budget.DECODER_SHARES)
     return budget.table(plan.false_alarm) if contract.is_sampler else {}

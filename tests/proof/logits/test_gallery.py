@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from draftproof.proof.checks import checks_for
 from draftproof.proof.logits.gallery import (
     load_logits_mutant,
     load_own,
@@ -45,6 +46,16 @@ def test_names_are_unique():
     assert len({m.identifier for m in GALLERY.values()}) == len(GALLERY)
     with pytest.raises(ValueError, match="'raw bonus' twice"):
         verifier("raw bonus", "penalties")(LogitsVerifier)
+
+
+def test_what_issue_and_public_faults_name_is_there():
+    assert {m.public.partition(" #")[0].partition(",")[0] for m in WRONG} >= {
+        "vllm", "transformers", "transformers up to 4.34", "sglang", "TensorRT-LLM",
+        "text-generation-inference",
+    }  # fmt: skip
+    assert {m.caught_by for m in WRONG} == set(checks_for(Contract.LOGITS)) - {
+        "logits-engine", "logits-lacks",
+    }  # fmt: skip
 
 
 @by_name([m for m in WRONG if m.kind != "broken"])

@@ -1,6 +1,7 @@
 # mypy: no-check-untyped-defs
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +16,7 @@ from draftproof.proof.worlds.logits_world import (
     LONGEST,
     adapted,
     logits_world,
+    of_other_params,
     random_world,
 )
 
@@ -34,13 +36,13 @@ def test_rows_are_numbered_by_their_texts(name):
     assert known == set(range(len(world.target))) == set(range(len(world.draft)))
 
 
-@pytest.mark.parametrize("name", ["penalties", "grammar", "ends", "greedy"])
+@pytest.mark.parametrize("name", ["penalties", "grammar", "ends", "greedy", "window", "prompt"])
 def test_laws_are_those_of_the_public_process(name):
     world = logits_world(name)
     for text in [(), (1,), (1, 1), (3, 0)]:
         logits = world.arrays((), 0, text)[1]
         params, _ = world.requests((), 0, text)
-        law = process(logits, params, [[*world.history, *text]])[0]
+        law = process(logits, params, [[*world.history, *text]], prompts=[world.prompt])[0]
         assert np.allclose(world.tables[0][world.row(text)], law, rtol=1e-14, atol=0)
 
 
@@ -57,18 +59,25 @@ def test_a_call_has_the_logits_and_masks_along_its_drafts():
     assert draft_params.allowed_tokens is None
 
 
-def test_logits_survive_bfloat16_and_never_tie():
+def test_logits_survive_bfloat16_and_tie_only_where_they_should():
     for name in LOGITS_WORLDS:
         world = logits_world(name)
         for rows in (world.target_logits, world.draft_logits):
             assert np.array_equal(rows.view(np.uint64) & (2**45 - 1), np.zeros(rows.shape))
-        assert all(len(set(row)) == len(row) for row in world.target_logits.tolist())
+        if not name.startswith("ties"):
+            assert all(len(set(row)) == len(row) for row in world.target_logits.tolist())
 
 
 def test_the_focused_ones_show_what_they_are_about():
     assert len(logits_world("greedy").target_law(2)) == 1
     law = logits_world("ends").target_law(3)
     assert {text.index(3) for text in law if 3 in text} == {2}
+    for way in ("keep", "lowest-id"):
+        for name in ("ties at top-k", "ties at top-p"):
+            world = logits_world(name)
+            params = replace(world.params, ties=way)
+            law = of_other_params(world, params, world.draft_params).target_law(1)
+            assert len(law) == (3 if way == "keep" else 2)
     banned = logits_world("bias and ban").target_law(3)
     assert all(0 not in text for text in banned)
 

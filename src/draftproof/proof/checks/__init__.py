@@ -15,7 +15,14 @@ from draftproof.proof.checks.logits import (
     check_logits_engine,
     check_logits_joint,
     check_logits_oracle,
+    check_logits_padding,
     check_logits_pairs,
+)
+from draftproof.proof.checks.logits_behaviour import (
+    check_logits_bad_rows,
+    check_logits_habits,
+    check_logits_lacks,
+    check_logits_seeds,
 )
 from draftproof.proof.checks.oracle import (
     check_oracle,
@@ -82,6 +89,11 @@ _LOGITS: Mapping[str, Check] = MappingProxyType(
         "logits-oracle": check_logits_oracle,
         "logits-pairs": check_logits_pairs,
         "logits-calls": check_logits_calls,
+        "logits-padding": check_logits_padding,
+        "logits-habits": check_logits_habits,
+        "logits-lacks": check_logits_lacks,
+        "logits-bad-rows": check_logits_bad_rows,
+        "logits-seeds": check_logits_seeds,
         "logits-bisection": check_logits_bisection,
         "logits-joint": check_logits_joint,
     }
@@ -90,6 +102,12 @@ _LOGITS: Mapping[str, Check] = MappingProxyType(
 _DECODERS: Mapping[Contract, Mapping[str, Check]] = MappingProxyType(
     {Contract.ROUND: ROUND, Contract.GENERATE: GENERATE}
 )
+
+EXACT = (
+    *ORACLE, "tree-oracle", "tree-calls",
+    "logits-oracle", "logits-pairs", "logits-calls", "logits-padding",
+)  # fmt: skip
+"""The checks by which a law is proven."""
 
 
 def _by_contract(name: str, other: Check | None) -> Check:
@@ -129,6 +147,5 @@ def checks_for(contract: Contract) -> tuple[str, ...]:
 
 def is_proven(findings: Iterable[Finding]) -> bool:
     """Whether the oracle followed a subject through every world and size, and found no fault."""
-    exact = (*ORACLE, "tree-oracle", "tree-calls", "logits-oracle", "logits-pairs", "logits-calls")
-    seen = [f for f in findings if f.check in exact]
+    seen = [f for f in findings if f.check in EXACT]
     return bool(seen) and all(finding.outcome is Outcome.PASSED for finding in seen)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial, reduce
-from itertools import islice, pairwise
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from functools import partial, reduce
+from itertools import groupby, islice
 
 from draftproof.proof.checks.oracle import law_finding
 from draftproof.proof.checks.sampled import PATIENCE, Trial
@@ -19,18 +15,20 @@ from draftproof.proof.exact.exact_law import Enumeration
 from draftproof.proof.exact.generator import NotDrivable
 from draftproof.proof.exact.logits_oracle import oracle_logits_law
 from draftproof.proof.exact.replay import Replay
-from draftproof.proof.logits.call import Request, call_subject, engine_of
-from draftproof.proof.sampled.sampling import Experiment, streams
-from draftproof.proof.sampled.table import Table
-from draftproof.proof.subjects.contracts import Contract
+from draftproof.proof.logits.call import engine_of, takes_prompts
+from draftproof.proof.logits.lanes import bound
+from draftproof.proof.logits.texts import LogitsTexts
+from draftproof.proof.sampled.budget import LOGITS_SHARES, share
+from draftproof.proof.sampled.sampling import Padding
 from draftproof.proof.subjects.subject import Subject
 from draftproof.proof.trial.plan import Plan
 from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
-from draftproof.proof.worlds.law import Law, Text
+from draftproof.proof.worlds.law import Law
 from draftproof.proof.worlds.logits_world import (
     FOCUSED,
-    LOGITS_WORLDS,
     LONGEST,
+    PROMPTED,
+    RANDOM_WORLDS,
     LogitsWorld,
     logits_world,
 )
@@ -41,29 +39,45 @@ __all__ = [
     "check_logits_engine",
     "check_logits_joint",
     "check_logits_oracle",
+    "check_logits_padding",
     "check_logits_pairs",
+    "judged",
+    "named",
     "worlds_for",
 ]
 
 QUICK_RANDOM = 2
 """Random worlds of a quick trial, beside the focused ones."""
 QUICK_PAIRS = 2
-REPLAYED = 4
-"""Worlds that are replayed for each one of the plan but the first."""
+QUICK_REPLAYED = 6
 VISIBLE = 0.1
 """Of the sampled check at least: every row of a call has parameters and a history of its own."""
+SHARP = {"quick": 0.05, "standard": 0.03, "paper": 0.02}
+"""By profile: what it shows where nothing else has told the law and the subject is fast enough."""
+PADDED = ("temperatures", "penalties", "grammar")
+"""Worlds in which nothing behind a draft may be read."""
 FLOAT32 = 2.0**29
 """How much coarser float32 rounds than float64: engines make their laws in it."""
+FEW = 2
+"""Worlds that are sampled at least, for each one of the plan."""
+TALLIED = 4
+"""The vocabulary of the worlds that are sampled: they share their batches."""
 K = LONGEST - 1
 """Drafts of the longest draft."""
 
 
 def worlds_for(subject: Subject, plan: Plan) -> tuple[LogitsWorld, ...]:
     """Return the worlds of a trial, their requests as the subject's engine can have them."""
-    order, lacks = engine_of(subject)
-    names = list(LOGITS_WORLDS)
+    randoms = [f"random {number}" for number in range(RANDOM_WORLDS)]
     if plan.profile == "quick":
-        names = names[: len(FOCUSED) + QUICK_RANDOM]
+        randoms = randoms[:QUICK_RANDOM]
+    prompted = PROMPTED if takes_prompts(subject) else ()
+    return named(subject, [*FOCUSED, *randoms, *prompted])
+
+
+def named(subject: Subject, names: Iterable[str]) -> tuple[LogitsWorld, ...]:
+    """Return worlds by name, their requests as the subject's engine can have them."""
+    order, lacks = engine_of(subject)
     return tuple(logits_world(name, order, lacks) for name in names)
 
 
@@ -99,31 +113,74 @@ def check_logits_calls(subject: Subject, plan: Plan) -> Iterator[Finding]:
         yield _exact("logits-calls", subject, (world,), ((1,), (0,)), 1, plan)
 
 
+def check_logits_padding(subject: Subject, plan: Plan) -> Iterator[Finding]:
+    """The exact law of a request with each kind of padding behind its drafts, or none."""
+    for world in named(subject, PADDED):
+        for padding in (Padding.ZERO, Padding.STALE):
+            for g in (0, 1):
+                found = _exact("logits-padding", subject, (world,), ((g,),), K, plan, padding)
+                yield found
+                if found.outcome is Outcome.NOT_DRIVABLE:
+                    return
+
+
 def check_logits_bisection(subject: Subject, plan: Plan) -> Iterator[Finding]:
     """The law of one request by the subject's own thresholds, where they can be found by replay.
 
-    Where the oracle has told the law, and `after_proof` has left one world, none is replayed.
+    The request stands among requests of the next world. Where the oracle has told the law, and
+    `after_proof` has left one world, none is replayed; nor are more than there is time for.
     """
-    for world in worlds_for(subject, plan)[: REPLAYED * (len(plan.worlds) - 1)]:
-        what = f"the law of a text by its own thresholds, taking it that {ASSUMPTION},"
-        found = partial(_bisected, subject, world)
-        yield _judged("logits-bisection", world.name, (1, K), what, found, world.target_law(2))
+    deadline = time.monotonic() + PATIENCE * plan.timeout
+    if len(plan.worlds) == 1:
+        return
+    worlds = worlds_for(subject, plan)
+    replayed = worlds[:QUICK_REPLAYED] if plan.profile == "quick" else worlds
+    what = f"the law of a text by its own thresholds, taking it that {ASSUMPTION},"
+    for world in replayed:
+        if time.monotonic() > deadline:
+            message = f"no time for the thresholds in {world.name} and the worlds behind it"
+            yield Finding("logits-bisection", Outcome.NOTE, Grade.EXACT, message)
+            return
+        alike = [other for other in worlds if other.vocabulary == world.vocabulary]
+        beside = alike[(alike.index(world) + 1) % len(alike)]
+        found = partial(_bisected, subject, world, beside)
+        yield judged("logits-bisection", world.name, (1, K), what, found, world.target_law(2))
 
 
 def check_logits_joint(subject: Subject, plan: Plan) -> Iterator[Finding]:
-    """The joint law of many texts with a real generator, ragged drafts in mixed batches."""
-    worlds = worlds_for(subject, plan)[: min(2 * len(plan.worlds), len(FOCUSED))]
-    texts = _Texts(subject, worlds, plan.seed)
+    """The joint law of many texts with a real generator, ragged drafts in mixed batches.
+
+    Where neither the oracle nor replay has told the law it goes on from `VISIBLE` in a few worlds
+    to all of them, and to `SHARP`, as long as there is time: a slow subject shows less, and what it
+    has shown is said.
+    """
     deadline = time.monotonic() + PATIENCE * plan.timeout
-    visible = max(VISIBLE, plan.visible)
-    how = " in batches of mixed requests"
-    yield from Trial("logits-joint", plan, visible, plan.false_alarm, deadline, how).run(texts)
+    worlds = [world for world in worlds_for(subject, plan) if world.vocabulary == TALLIED]
+    few = LogitsTexts(subject, worlds[: FEW * len(plan.worlds)], plan.seed, "logits-joint")
+    steps = [(few, VISIBLE)]
+    if plan.visible < VISIBLE:
+        every = LogitsTexts(subject, worlds, plan.seed, "logits-joint, every world")
+        steps += [(every, VISIBLE), (every, SHARP[plan.profile])]
+    size = share(plan.false_alarm, "logits-joint", LOGITS_SHARES) / len(steps)
+    told: list[Finding] = []
+    for texts, visible in steps:
+        how = " in batches of mixed requests"
+        trial = Trial("logits-joint", plan, visible, size, deadline, how)
+        findings = list(trial.run(texts))
+        outcomes = {finding.outcome for finding in findings}
+        if told and Outcome.INCONCLUSIVE in outcomes and Outcome.LOSSY not in outcomes:
+            break
+        told = [replace(f, case={"visible": visible, **f.case}) for f in findings]
+        if outcomes != {Outcome.PASSED}:
+            break
+    yield from told
 
 
 def _pairs(worlds: Sequence[LogitsWorld]) -> Iterator[tuple[LogitsWorld, LogitsWorld]]:
-    for number, (first, second) in enumerate(pairwise(worlds)):
-        if number % 2 == 0 and first.vocabulary == second.vocabulary:
-            yield first, second
+    """Every two worlds of one vocabulary, as they follow each other."""
+    for _, group in groupby(worlds, key=lambda world: world.vocabulary):
+        alike = list(group)
+        yield from zip(alike[::2], alike[1::2], strict=False)
 
 
 def _exact(
@@ -133,20 +190,23 @@ def _exact(
     rounds: Sequence[tuple[int, ...]],
     columns: int,
     plan: Plan,
+    padding: Padding = Padding.POISON,
 ) -> Finding:
     """Compare the exact law of a batch's texts with the product of the requests' laws."""
     name = " and ".join(world.name for world in worlds)
-    run = partial(oracle_logits_law, subject, worlds, rounds, columns, 4 * plan.max_paths)
+    run = partial(oracle_logits_law, subject, worlds, rounds, columns, 4 * plan.max_paths, padding)
     lengths = [sum(row) + len(rounds) for row in zip(*rounds, strict=True)]
     targets = (world.target_law(n) for world, n in zip(worlds, lengths, strict=True))
     what = f"the exact law of {'a text' if len(worlds) == 1 else 'two texts'}"
     if len(rounds) > 1:
         what += f" by {len(rounds)} calls"
+    if padding is not Padding.POISON:
+        what += f" padded with {padding.value}"
     size = max(rounds[0]), columns
-    return _judged(check, name, size, what, run, reduce(Law.product, targets))
+    return judged(check, name, size, what, run, reduce(Law.product, targets))
 
 
-def _judged(
+def judged(
     check: str,
     name: str,
     size: tuple[int, int],
@@ -171,105 +231,5 @@ def _judged(
     return finding
 
 
-def _bisected(subject: Subject, world: LogitsWorld) -> Enumeration:
-    return bisected_law(Replay(_bound(subject, world), world, 1, K))
-
-
-def _bound(subject: Subject, world: LogitsWorld) -> Subject:
-    """A subject of laws in whose place logits stand, for replay: all its rows are one request."""
-
-    @cache
-    def requests(drafts: Text, columns: int) -> Any:
-        return world.requests(drafts, columns)
-
-    def call(draft: Any, q: Any, p: Any, num_draft: Any, rng: np.random.Generator) -> Any:
-        K = draft.shape[1]
-        lengths = num_draft.tolist()
-        rows = [requests(tuple(row[:g]), K) for row, g in zip(draft.tolist(), lengths, strict=True)]
-        history = [list(world.history) for _ in rows]
-        params, draft_params = ([row[side] for row in rows] for side in (0, 1))
-        return subject.call(draft, q, p, num_draft, params, draft_params, history, rng)[:2]
-
-    return Subject(subject.name, Contract.RAGGED, call)
-
-
-class _Texts:
-    """Texts of requests that share their batches, and first tokens of rows side by side."""
-
-    ROWS = 64
-    """Of each world in a batch."""
-
-    def __init__(self, subject: Subject, worlds: Sequence[LogitsWorld], seed: int) -> None:
-        self._subject, self._worlds = subject, worlds
-        self._rng, self._subject_rng = streams(seed, "logits-joint")
-        self.experiment = Experiment(tuple(worlds), length=LONGEST, longest=K)
-        V = worlds[0].vocabulary
-        self._laws = [_table_of(world.target_law(LONGEST), V) for world in worlds]
-        self._texts = [np.zeros(V**LONGEST, np.int64) for _ in worlds]
-        first = [_table_of(world.target_law(1), V) for world in worlds]
-        self._pairs = [np.zeros(V**2, np.int64) for _ in worlds]
-        self._pair_laws = [
-            np.outer(a, b).ravel() for a, b in zip(first, [*first[1:], first[0]], strict=True)
-        ]
-        self._V = V
-
-    @property
-    def tables(self) -> list[Table]:
-        """Of texts, by world; and of pairs of first tokens, of a row and the row below."""
-        names = [world.name for world in self._worlds]
-        shape = (self._V,) * LONGEST
-        return [
-            *(
-                Table(name, "texts", counts, law, shape)
-                for name, counts, law in zip(names, self._texts, self._laws, strict=True)
-            ),
-            *(
-                Table(name, f"first tokens beside a row of {below!r}", counts, law, shape[:2])
-                for name, below, counts, law in zip(
-                    names, [*names[1:], names[0]], self._pairs, self._pair_laws, strict=True
-                )
-            ),
-        ]
-
-    def extend(self, each: int, deadline: float, /) -> bool:
-        """Go on until there are so many texts of each world; False if the time was not enough."""
-        while self._texts[0].sum() < each:
-            if time.monotonic() > deadline:
-                return False
-            texts = self._batch()
-            count, V = len(self._worlds), self._V
-            for b, text in enumerate(texts):
-                self._texts[b % count][np.ravel_multi_index(text, (V,) * LONGEST)] += 1
-                below = texts[(b + 1) % len(texts)]
-                self._pairs[b % count][text[0] * V + below[0]] += 1
-        return True
-
-    def _batch(self) -> list[Text]:
-        texts: list[Text] = [()] * (self.ROWS * len(self._worlds))
-        while open_rows := [b for b, text in enumerate(texts) if len(text) < LONGEST]:
-            requests = [self._request(b, texts[b]) for b in open_rows]
-            emitted = call_subject(self._subject, requests, K, self._subject_rng)
-            for b, new in zip(open_rows, emitted, strict=True):
-                texts[b] += new
-        return texts
-
-    def _request(self, b: int, text: Text) -> Request:
-        """Draw as many drafts as may be, down to none."""
-        world = self._worlds[b % len(self._worlds)]
-        drafts: Text = ()
-        for _ in range(min(int(self._rng.integers(0, K + 1)), LONGEST - 1 - len(text))):
-            law = world.tables[1][world.row(text + drafts)]
-            drafts += (_choose(self._rng, law),)
-        return Request(world, text, drafts)
-
-
-def _table_of(law: Law, V: int) -> npt.NDArray[np.float64]:
-    table = np.zeros((V,) * law.length)
-    for text, probability in law.items():
-        table[text] = float(probability)
-    return table.ravel()
-
-
-def _choose(rng: np.random.Generator, law: npt.NDArray[np.float64]) -> int:
-    edges = np.cumsum(law)
-    return int(np.searchsorted(edges, rng.random() * edges[-1], side="right"))
+def _bisected(subject: Subject, world: LogitsWorld, beside: LogitsWorld) -> Enumeration:
+    return bisected_law(Replay(bound(subject, world, beside), world, 1, K))

@@ -8,6 +8,7 @@ from draftproof.proof.exact.exact_law import Enumeration, enumerate_rounded
 from draftproof.proof.exact.interval import MAX_PATHS, OracleGenerator, Path
 from draftproof.proof.exact.rule_law import draw_drafts
 from draftproof.proof.logits.call import Request, call_subject
+from draftproof.proof.sampled.sampling import Padding
 from draftproof.proof.subjects.subject import Subject
 from draftproof.proof.worlds.law import Text
 from draftproof.proof.worlds.logits_world import LogitsWorld
@@ -21,6 +22,7 @@ def oracle_logits_law(
     rounds: Sequence[Sequence[int]],
     max_draft: int,
     max_paths: int = MAX_PATHS,
+    padding: Padding = Padding.POISON,
 ) -> Enumeration:
     """Enumerate a batch of requests, over one call or more with one generator.
 
@@ -30,6 +32,7 @@ def oracle_logits_law(
         rounds: the rows' drafts in each call; the next one goes on where it ended.
         max_draft: K of all calls.
         max_paths: runs that this may take.
+        padding: what lies past the drafts.
 
     Returns:
         The joint law of the rows' texts, one behind the other, each completed from its target.
@@ -49,7 +52,7 @@ def oracle_logits_law(
                 Request(world, text, draw_drafts(path, world.draft, world, text, g))
                 for world, text, g in zip(worlds, texts, num_draft, strict=True)
             ]
-            emitted = call_subject(subject, requests, max_draft, rng)
+            emitted = call_subject(subject, requests, max_draft, rng, padding)
             texts = [text + new for text, new in zip(texts, emitted, strict=True)]
         return tuple(texts)
 

@@ -20,7 +20,9 @@ that it does not have.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,12 +30,20 @@ import numpy.typing as npt
 
 from draftproof.logits.order import Order
 from draftproof.logits.params import SamplingParams
+from draftproof.proof.sampled.sampling import Padding
 from draftproof.proof.subjects.emission import ContractBroken, read_batch
 from draftproof.proof.subjects.subject import Subject
 from draftproof.proof.worlds.law import Text
 from draftproof.proof.worlds.logits_world import LogitsWorld, adapted
 
-__all__ = ["Request", "call_subject", "engine_of"]
+__all__ = [
+    "Request",
+    "call_on_copies",
+    "call_subject",
+    "engine_of",
+    "takes_prompts",
+    "takes_seeds",
+]
 
 Array = npt.NDArray[Any]
 
@@ -42,11 +52,19 @@ LOGPROB_ERROR = 2.0**-12
 
 
 class Request(NamedTuple):
-    """One row of a call: a world, its text so far, and drafts behind it."""
+    """One row of a call.
+
+    Attributes:
+        world: where it is sampled.
+        text: what it has emitted there so far.
+        drafts: what follows.
+        seed: its own, for a verifier that takes seeds.
+    """
 
     world: LogitsWorld
     text: Text
     drafts: Text
+    seed: int | None = None
 
 
 def engine_of(subject: Subject) -> tuple[str, frozenset[str]]:
@@ -73,33 +91,48 @@ def engine_of(subject: Subject) -> tuple[str, frozenset[str]]:
     return order, lacks
 
 
+def takes_seeds(subject: Subject) -> bool:
+    """Whether a request's own seed keys its randomness."""
+    return bool(getattr(subject.call, "takes_seeds", False))
+
+
+def takes_prompts(subject: Subject) -> bool:
+    """Whether the subject is told what its requests began with."""
+    try:
+        known = inspect.signature(subject.call).parameters
+    except (TypeError, ValueError):
+        return False
+    return "prompts" in known
+
+
 def call_subject(
-    subject: Subject, requests: Sequence[Request], max_draft: int, rng: np.random.Generator
+    subject: Subject,
+    requests: Sequence[Request],
+    max_draft: int,
+    rng: np.random.Generator,
+    padding: Padding = Padding.POISON,
 ) -> tuple[Text, ...]:
     """Call the subject on copies of a batch, and return the tokens that each row emits.
 
     Raises:
         ContractBroken: it returned what its contract forbids, or wrote to an input.
     """
-    logits = [world.arrays(drafts, max_draft, text) for world, text, drafts in requests]
-    params = [world.requests(drafts, max_draft, text) for world, text, drafts in requests]
-    padded = [[*drafts, *[-1] * (max_draft - len(drafts))] for _, _, drafts in requests]
-    lengths = np.array([len(drafts) for _, _, drafts in requests])
-    given: tuple[Any, ...] = (
-        np.array(padded, dtype=np.int64).reshape(len(requests), max_draft),
-        np.stack([q for q, _ in logits]),
-        np.stack([p for _, p in logits]),
-        lengths,
-        [target for target, _ in params],
-        [draft for _, draft in params],
-        [[*world.history, *text] for world, text, _ in requests],
+    rows = [_row(request, max_draft, padding) for request in requests]
+    lengths = np.array([len(request.drafts) for request in requests])
+    result = call_on_copies(
+        subject,
+        (
+            np.array([row[0] for row in rows], dtype=np.int64).reshape(len(rows), max_draft),
+            np.stack([row[1] for row in rows]),
+            np.stack([row[2] for row in rows]),
+            lengths,
+            [row[3] for row in rows],
+            [row[4] for row in rows],
+            [[*request.world.history, *request.text] for request in requests],
+        ),
+        rng,
+        [list(request.world.prompt) for request in requests],
     )
-    copies = [array.copy() for array in given[:4]]
-    copies += [list(given[4]), list(given[5]), [list(tokens) for tokens in given[6]]]
-    with np.errstate(all="ignore"):
-        result = subject.call(*copies, rng)
-    if not all(map(_same, given, copies)):
-        raise ContractBroken("wrote to an input; wanted inputs unchanged")
     logprobs = None
     if isinstance(result, tuple | list) and len(result) == 3:
         *result, logprobs = result
@@ -108,6 +141,56 @@ def call_subject(
     if logprobs is not None:
         _judge_logprobs(logprobs, requests, texts, max_draft)
     return texts
+
+
+def call_on_copies(
+    subject: Subject,
+    given: tuple[Any, ...],
+    rng: np.random.Generator,
+    prompts: Sequence[Sequence[int]],
+) -> Any:
+    """Call the subject on copies of the contract's arguments, and return its result unread.
+
+    Raises:
+        ContractBroken: it wrote to one of them.
+    """
+    masks = [_masks(params) for side in given[4:6] for params in side]
+    copies = [array.copy() for array in given[:4]]
+    copies += [list(given[4]), list(given[5]), [list(tokens) for tokens in given[6]]]
+    more = {"prompts": [list(prompt) for prompt in prompts]} if takes_prompts(subject) else {}
+    with np.errstate(all="ignore"):
+        result = subject.call(*copies, rng, **more)
+    now = [_masks(params) for side in given[4:6] for params in side]
+    if not all(map(_same, given, copies)) or masks != now:
+        raise ContractBroken("wrote to an input; wanted inputs unchanged")
+    return result
+
+
+def _masks(params: SamplingParams) -> tuple[bytes | None, ...]:
+    both = (params.allowed_tokens, params.banned_tokens)
+    return tuple(None if mask is None else mask.tobytes() for mask in both)
+
+
+def _row(request: Request, max_draft: int, padding: Padding) -> tuple[Any, ...]:
+    """Drafts, logits and parameters of one row, padded."""
+    world, text, drafts, seed = request
+    if padding is Padding.STALE:
+        drafts = _gone_on(world, text, drafts, max_draft)
+    blank = 0 if padding is Padding.ZERO else -1
+    ids = [*drafts, *[blank] * (max_draft - len(drafts))]
+    q, p = world.arrays(drafts, max_draft, text)
+    if padding is Padding.ZERO:
+        q, p = (np.where(np.isnan(rows), 0.0, rows) for rows in (q, p))
+    params, draft_params = world.requests(drafts, max_draft, text)
+    return ids, q, p, params if seed is None else replace(params, seed=seed), draft_params
+
+
+def _gone_on(world: LogitsWorld, text: Text, drafts: Text, length: int) -> Text:
+    """Drafts and what a drafter may have left behind them: its likeliest tokens."""
+    while len(drafts) < length:
+        last = (0, *world.history, *text, *drafts)[-1]
+        drafts = (*drafts, int(np.argmax(world.draft_logits[last])))
+    return drafts
 
 
 def _same(given: Any, kept: Any) -> bool:
@@ -125,7 +208,7 @@ def _judge_logprobs(
         raise ContractBroken(
             f"logprobs has shape {found.shape}; wanted {(len(requests), max_draft + 1)}"
         )
-    for b, ((world, text, _), emitted) in enumerate(zip(requests, texts, strict=True)):
+    for b, ((world, text, *_), emitted) in enumerate(zip(requests, texts, strict=True)):
         if world.params.temperature == 0:
             continue  # engines disagree about what a point mass has
         for i, token in enumerate(emitted):

@@ -83,7 +83,8 @@ class ByCounting(LogitsVerifier):
     def _law(
         self, logits: Floats, params: SamplingParams, output: list[int], position: int
     ) -> Floats:
-        if params.recipe.edits != ("bias", "repetition", "additive"):
+        usual = params.recipe.edits == ("bias", "repetition", "additive")
+        if not usual or params.penalty_window is not None:
             return law_at(logits, params, output, position)
         counts = np.bincount(output, minlength=len(logits))
         bias = np.array([(params.logit_bias or {}).get(v, 0) for v in range(len(logits))])

@@ -64,6 +64,27 @@ class StalePenalty(LogitsVerifier):
         return rows.history
 
 
+@verifier("penalty missing on the bonus row", "penalties")
+class NoPenaltyAtLast(LogitsVerifier):
+    """Penalises every row but the one behind all drafts."""
+
+    def _bonus(self, rows: Rows) -> Floats:
+        free = replace(rows.params, repetition_penalty=1, presence_penalty=0, frequency_penalty=0)
+        g = len(rows.drafts)
+        return self._law(rows.target_logits[g], free, self._seen(rows, g), g)
+
+
+@verifier("frequency counts one less", "penalties")
+class OneLess(LogitsVerifier):
+    """Takes the frequency penalty off for each time but the first."""
+
+    def _law(
+        self, logits: Floats, params: SamplingParams, output: list[int], position: int
+    ) -> Floats:
+        lenient = params.presence_penalty - params.frequency_penalty
+        return law_at(logits, replace(params, presence_penalty=lenient), output, position)
+
+
 @verifier("penalty counts all drafts", "penalties")
 class AllDrafts(LogitsVerifier):
     """Penalises by all drafts at every position, those not accepted yet among them."""
@@ -224,6 +245,42 @@ class MinPAtLast(LogitsVerifier):
         return self._law(rows.target_logits[i], params, self._seen(rows, i), i)
 
 
+@verifier("min-p slack on the bonus row", "min-p", public="vllm #42744")
+class MinPSlack(LogitsVerifier):
+    """Has half of min-p behind all drafts."""
+
+    def _bonus(self, rows: Rows) -> Floats:
+        g, slack = len(rows.drafts), replace(rows.params, min_p=rows.params.min_p / 2)
+        return self._law(rows.target_logits[g], slack, self._seen(rows, g), g)
+
+
+@verifier("typical dropped", "typical")
+class TypicalDropped(LogitsVerifier):
+    """Has no typical filter, and does not say so."""
+
+    def _law(
+        self, logits: Floats, params: SamplingParams, output: list[int], position: int
+    ) -> Floats:
+        return law_at(logits, replace(params, typical_p=1), output, position)
+
+
+@verifier("ties at top-k dropped", "ties at top-k", caught_by="logits-habits")
+class TiesDropped(LogitsVerifier):
+    """Keeps what is larger than the k-th logit, and the k-th only if it has no equal."""
+
+    def _law(
+        self, logits: Floats, params: SamplingParams, output: list[int], position: int
+    ) -> Floats:
+        every, few = (
+            law_at(logits, replace(params, ties=ties), output, position)
+            for ties in ("keep-top-k", "lowest-id")
+        )
+        if np.array_equal(every, few) or not params.top_k:
+            return few
+        kept = every > every[every > 0].min()
+        return np.asarray(np.where(kept, every, 0) / every[kept].sum())
+
+
 @verifier("bias on the bonus row only", "bias and ban", public="vllm #42744")
 class BiasAtLast(LogitsVerifier):
     """Adds the bias where no draft was made, and nowhere else."""
@@ -272,13 +329,9 @@ class WrongRowLogprobs(LogitsVerifier):
     def __call__(self, *call: Any) -> tuple[Any, ...]:
         """Verify a batch."""
         out, n_out = super().__call__(*call)
-        draft, draft_logits, target_logits, num_draft, params, draft_params, history, _ = call
         logprobs = np.full(out.shape, np.nan)
         for b in range(len(out)):
-            rows = Rows(
-                draft[b, : num_draft[b]].tolist(), draft_logits[b], target_logits[b],
-                params[b], draft_params[b], list(history[b]),
-            )  # fmt: skip
+            rows = self._rows(call, b)
             for i, token in enumerate(out[b, : n_out[b]].tolist()):
                 logprobs[b, i] = np.log(self._p(rows, max(i - 1, 0))[token])
         return out, n_out, logprobs

@@ -38,6 +38,10 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 Kind = Literal["lossy", "rounds", "rows", "broken", "equivalent"]
+Check = Literal[
+    "logits-oracle", "logits-pairs", "logits-calls", "logits-padding", "logits-habits",
+    "logits-bad-rows", "logits-seeds", "logits-bisection", "logits-joint", "",
+]  # fmt: skip
 Rounds = tuple[tuple[int, ...], ...]
 
 _SHOWN: Mapping[str, tuple[str, int, Rounds]] = MappingProxyType(
@@ -63,9 +67,10 @@ class LogitsMutant:
         worlds: in `LOGITS_WORLDS`, where its distance is taken: one for each row of the batch.
         public: the public fault that it stands for; empty if none.
         kind: "lossy": its law is wrong. "rows": that of a row alone is right. "rounds": so is that
-            of each call. "broken": it is not its tokens that are wrong. "equivalent": lossless,
-            must live.
+            of each call. "broken": what is wrong is not the law of texts, or no oracle can follow
+            it. "equivalent": lossless, must live.
         note: what a verdict may remark about an equivalent.
+        caught_by: the first check that catches it; by its kind, if left out.
     """
 
     name: str
@@ -75,6 +80,11 @@ class LogitsMutant:
     public: str = ""
     kind: Kind = "lossy"
     note: str = ""
+    caught_by: Check = ""
+
+    def __post_init__(self) -> None:
+        if not self.caught_by:
+            object.__setattr__(self, "caught_by", _SHOWN[self.kind][0])
 
     @property
     def identifier(self) -> str:
@@ -82,14 +92,14 @@ class LogitsMutant:
         return re.sub(r"\W+", "_", self.name).strip("_").lower()
 
     @property
+    def drivable(self) -> bool:
+        """Whether the interval oracle can follow it."""
+        return self.caught_by not in ("logits-bisection", "logits-joint")
+
+    @property
     def spec(self) -> str:
         """How the command line and other processes load it as a subject."""
         return f"logits-mutant:{self.identifier}"
-
-    @property
-    def caught_by(self) -> str:
-        """The first check that catches it; empty for a right one."""
-        return _SHOWN[self.kind][0]
 
     def to_row(self) -> dict[str, Any]:
         """Describe it as `draftproof.proof.mutants.table` does, in JSON types."""
@@ -99,11 +109,11 @@ class LogitsMutant:
             "public": self.public,
             "kind": "lossy" if self.kind == "rows" else self.kind,
             "family": "logits",
-            "subject_class": "driven",
-            "drivable": True,
+            "subject_class": "driven" if self.drivable else "rng",
+            "drivable": self.drivable,
             "seen": {"rows": "pairs", "rounds": "rounds"}.get(self.kind, "row"),
             "caught_by": self.caught_by,
-            "first_caught_by": {"driven": self.caught_by or None},
+            "first_caught_by": {"driven" if self.drivable else "rng": self.caught_by or None},
             "world": " and ".join(self.worlds),
             "total_variation": float(self.total_variation),
             "note": self.note,
@@ -133,7 +143,7 @@ LOGITS_GALLERY: dict[str, LogitsMutant] = {}
 
 def logits_gallery() -> Mapping[str, LogitsMutant]:
     """Return the gallery, by name: the wrong ones first, then the right ones."""
-    for family in ("faults", "equivalents"):
+    for family in ("faults", "batch_faults", "equivalents"):
         importlib.import_module(f"draftproof.proof.logits.{family}")
     return MappingProxyType(LOGITS_GALLERY)
 
@@ -170,8 +180,12 @@ def load_logits_mutant(name: str) -> Subject:
 class _Own:
     """`draftproof.verify_logits` on one backend, with its log-probabilities."""
 
+    takes_seeds = True
+    REPORTING = 8
+    """Log-probabilities come with one call of so many: they cost more than the tokens."""
+
     def __init__(self, backend: str) -> None:
-        self.backend = backend
+        self.backend, self.calls = backend, 0
 
     def __call__(
         self,
@@ -183,17 +197,26 @@ class _Own:
         draft_params: Sequence[Any],
         history: Sequence[Any],
         rng: np.random.Generator,
-    ) -> tuple[Array, Array, Array]:
-        """Return what the public call does."""
+        *,
+        prompts: Sequence[Any],
+    ) -> tuple[Array, ...]:
+        """Return what the public call does, keyed by the place in the text where seeds are."""
         from draftproof.logits.verify import verify_logits
 
+        self.calls += 1
         result = verify_logits(
             draft, DraftLogits(draft_logits), target_logits, num_draft, rng,
-            params=params, draft_params=draft_params, history=history,
-            backend=self.backend, logprobs=0,
+            params=params, draft_params=draft_params, history=history, prompts=prompts,
+            positions=_lengths(history) if any(p.seed is not None for p in params) else None,
+            backend=self.backend, logprobs=None if self.calls % self.REPORTING else 0,
         )  # fmt: skip
-        assert result.logprobs is not None, "asked for"
+        if result.logprobs is None:
+            return tuple(result)
         return result.token_ids, result.num_emitted, result.logprobs.token_logprobs
+
+
+def _lengths(texts: Sequence[Any]) -> list[int]:
+    return [len(text) for text in texts]
 
 
 def load_own(backend: str) -> Subject:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from draftproof.proof.worlds.logits_world import law_at
 from draftproof.reference.chain import accepts, recover, residual
 from draftproof.reference.draw import inverse_cdf
 
-__all__ = ["LogitsVerifier", "Rows"]
+__all__ = ["LogitsVerifier", "PromptedVerifier", "Rows"]
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -28,6 +29,7 @@ class Rows:
         draft_logits, target_logits: [K, V] and [K+1, V].
         params, draft_params: of the request.
         history: its emitted tokens.
+        prompt: what they follow, for a verifier that is told.
     """
 
     drafts: list[int]
@@ -36,6 +38,7 @@ class Rows:
     params: SamplingParams
     draft_params: SamplingParams
     history: list[int]
+    prompt: Sequence[int] = ()
 
 
 class LogitsVerifier:
@@ -43,17 +46,21 @@ class LogitsVerifier:
 
     def __call__(self, *call: Any) -> tuple[Any, ...]:
         """Verify a batch, row by row; arguments are those of the contract."""
-        draft, draft_logits, target_logits, num_draft, params, draft_params, history, rng = call
+        draft, rng = call[0], call[7]
         out, n_out = np.full((len(draft), draft.shape[1] + 1), -1), np.zeros(len(draft), np.int64)
         accept, final = self._uniforms(draft.shape, rng)
-        for b, g in enumerate(num_draft.tolist()):
-            rows = Rows(
-                draft[b, :g].tolist(), draft_logits[b], target_logits[b],
-                params[b], draft_params[b], list(history[b]),
-            )  # fmt: skip
-            emitted = self._verify(rows, accept[b], final[b])
+        for b in range(len(draft)):
+            emitted = self._verify(self._rows(call, b), accept[b], final[b])
             out[b, : len(emitted)], n_out[b] = emitted, len(emitted)
         return out, n_out
+
+    def _rows(self, call: Sequence[Any], b: int) -> Rows:
+        """What a call holds of one request."""
+        draft, draft_logits, target_logits, num_draft, params, draft_params, history, _ = call
+        return Rows(
+            draft[b, : num_draft[b]].tolist(), draft_logits[b], target_logits[b],
+            params[b], draft_params[b], list(history[b]),
+        )  # fmt: skip
 
     def _uniforms(self, shape: tuple[int, ...], rng: np.random.Generator) -> tuple[Any, Any]:
         """One for each draft, and one for each row's last token."""
@@ -97,6 +104,29 @@ class LogitsVerifier:
     def _bonus(self, rows: Rows) -> Floats:
         """The target's law behind all drafts."""
         return self._p(rows, len(rows.drafts))
+
+
+class PromptedVerifier(LogitsVerifier):
+    """The same for requests with prompts."""
+
+    prompts: Sequence[Sequence[int]] = ()
+
+    def __call__(self, *call: Any, prompts: Sequence[Sequence[int]] = ()) -> tuple[Any, ...]:
+        """Verify a batch."""
+        self.prompts = prompts
+        return super().__call__(*call)
+
+    def _rows(self, call: Sequence[Any], b: int) -> Rows:
+        return replace(super()._rows(call, b), prompt=list(self.prompts[b]))
+
+    def _q(self, rows: Rows, i: int) -> Floats:
+        return self._prompted(rows.draft_logits[i], rows.draft_params, rows, i)
+
+    def _p(self, rows: Rows, i: int) -> Floats:
+        return self._prompted(rows.target_logits[i], rows.params, rows, i)
+
+    def _prompted(self, logits: Floats, params: SamplingParams, rows: Rows, i: int) -> Floats:
+        return law_at(logits, params, self._seen(rows, i), i, rows.prompt)
 
 
 def _token(token: int | None) -> int:

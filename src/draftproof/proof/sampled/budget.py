@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from types import MappingProxyType
 
-__all__ = ["DECODER_SHARES", "LOOKS", "SHARES", "share", "table"]
+__all__ = ["DECODER_SHARES", "LOGITS_SHARES", "LOOKS", "SHARES", "share", "table"]
 
 SHARES: Mapping[str, Fraction] = MappingProxyType(
     {
@@ -39,6 +39,11 @@ DECODER_SHARES: Mapping[str, Fraction] = MappingProxyType(
     }
 )
 """The same for decoders, which are judged by checks of their own."""
+
+LOGITS_SHARES: Mapping[str, Fraction] = MappingProxyType(
+    {"logits-joint": Fraction(3, 4), "logits-seeds": Fraction(1, 4)}
+)
+"""The same for verifiers from logits."""
 
 LOOKS: tuple[tuple[Fraction, Fraction], ...] = (
     (Fraction(1, 16), Fraction(1, 4)),

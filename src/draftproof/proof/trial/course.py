@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 
 from draftproof.proof.checks import ORACLE, is_proven
-from draftproof.proof.trial.plan import Plan, after_proof, after_replay
+from draftproof.proof.trial.plan import PROVEN_VISIBLE, Plan, after_proof, after_replay
 from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
 
 __all__ = ["is_refuted", "plan_for", "side_by_side", "split"]
@@ -31,14 +32,17 @@ def plan_for(check: str, plan: Plan, findings: Sequence[Finding]) -> Plan:
 
         the oracle told the law, right or wrong    only what is gross, see `after_proof`
         replay did                                 the same, of laws of single rows: `after_replay`
+        replay did, from logits                    as much as rows of a batch can hide
         neither                                    the plan
     """
     if check in ORACLE:
         return plan
     if is_proven(findings) or is_refuted(f for f in findings if f.check in ORACLE):
         return after_proof(plan)
-    if check in LAWS and (is_refuted(findings) or _is_replayed(findings)):
+    if check in LAWS and (is_refuted(findings) or _is_replayed(findings, "bisection")):
         return after_replay(plan)
+    if check == "logits-joint" and _is_replayed(findings, "logits-bisection"):
+        return replace(plan, visible=max(plan.visible, PROVEN_VISIBLE))
     return plan
 
 
@@ -69,7 +73,7 @@ def is_refuted(findings: Iterable[Finding]) -> bool:
     return any(f.outcome is Outcome.LOSSY and f.grade is Grade.EXACT for f in findings)
 
 
-def _is_replayed(findings: Sequence[Finding]) -> bool:
+def _is_replayed(findings: Sequence[Finding], check: str) -> bool:
     """Whether a law by a subject's own thresholds was found right in every world and size."""
-    seen = [finding for finding in findings if finding.check == "bisection"]
+    seen = [finding for finding in findings if finding.check == check]
     return bool(seen) and all(f.outcome in (Outcome.PASSED, Outcome.NOTE) for f in seen)

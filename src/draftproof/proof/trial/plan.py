@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-__all__ = ["PROFILES", "Plan", "after_proof", "after_replay", "make_plan", "visible_by_decoders"]
+__all__ = [
+    "PROFILES",
+    "PROVEN_VISIBLE",
+    "Plan",
+    "after_proof",
+    "after_replay",
+    "make_plan",
+    "visible_by_decoders",
+]
 
 PROFILES = ("quick", "standard", "paper")
 

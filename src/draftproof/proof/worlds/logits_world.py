@@ -21,13 +21,16 @@ from draftproof.reference import processing
 
 __all__ = [
     "FOCUSED",
+    "HABITS",
     "LOGITS_WORLDS",
     "LONGEST",
+    "PROMPTED",
     "LogitsWorld",
     "adapted",
     "allowed_at",
     "law_at",
     "logits_world",
+    "of_other_params",
     "random_world",
 ]
 
@@ -52,6 +55,7 @@ class LogitsWorld(World):
             the text.
         history: what the request has emitted before the text begins; its last token is the first
             state.
+        prompt: what it began with.
         grammar: [V, V], the tokens that may come after each; None without a grammar.
         draft_grammar: whether the drafter minds the grammar too.
     """
@@ -63,6 +67,7 @@ class LogitsWorld(World):
     history: Text
     grammar: Mask | None
     draft_grammar: bool
+    prompt: Text = ()
 
     @property
     def vocabulary(self) -> int:
@@ -113,6 +118,7 @@ class LogitsWorld(World):
             "tokens": self.vocabulary,
             "params": repr(self.params),
             "draft_params": repr(self.draft_params),
+            "prompt": list(self.prompt),
             "history": list(self.history),
             "target_logits": self.target_logits.tolist(),
             "draft_logits": self.draft_logits.tolist(),
@@ -137,7 +143,13 @@ def allowed_at(params: SamplingParams, position: int) -> Mask | None:
     return allowed
 
 
-def law_at(logits: Floats, params: SamplingParams, output: Sequence[int], position: int) -> Floats:
+def law_at(
+    logits: Floats,
+    params: SamplingParams,
+    output: Sequence[int],
+    position: int,
+    prompt: Sequence[int] = (),
+) -> Floats:
     """Return the law [V] that plain sampling draws from, by `draftproof.reference.processing`.
 
     Args:
@@ -145,8 +157,9 @@ def law_at(logits: Floats, params: SamplingParams, output: Sequence[int], positi
         params: of the request.
         output: its emitted tokens, and the drafts before this position.
         position: of a draft; masks may differ from one to the next.
+        prompt: what its text began with.
     """
-    z = processing.edit(logits, params, (), list(output), allowed_at(params, position))
+    z = processing.edit(logits, params, prompt, list(output), allowed_at(params, position))
     return processing.law(z, params) if params.temperature else processing.greedy_law(z)
 
 
@@ -166,21 +179,25 @@ def _world(
     draft_params: SamplingParams | None = None,
     history: Text = (),
     *,
+    prompt: Text = (),
     vocabulary: int = 4,
     grammar: bool = False,
     draft_grammar: bool = False,
+    ties: bool = False,
 ) -> LogitsWorld:
     V = vocabulary
     target_logits, draft_logits = (
         np.array([_distinct(rng, V) for _ in range(V)]) for _ in range(2)
     )
     draft_logits = np.round((target_logits + draft_logits) * GRID / 2) / GRID
+    if ties:
+        target_logits = np.array([np.roll([1.0, *[0.0] * (V - 2), -1.0], v) for v in range(V)])
     mask = np.ones((V, V), dtype=np.bool_)
     mask[np.arange(V), rng.integers(0, V, V)] = False  # each token forbids one
     world = LogitsWorld(
         (), (), 0, name, why,
         target_logits=target_logits, draft_logits=draft_logits,
-        params=params, draft_params=draft_params or params, history=history,
+        params=params, draft_params=draft_params or params, history=history, prompt=prompt,
         grammar=mask if grammar else None, draft_grammar=draft_grammar,
     )  # fmt: skip
     return _with_laws(world)
@@ -202,8 +219,10 @@ def _with_laws(world: LogitsWorld) -> LogitsWorld:
     for text in texts:
         state, output = world._states((), text)[0], (*world.history, *text)
         params, draft_params = world.requests((), 0, text)
-        target.append(_exactly(law_at(world.target_logits[state], params, output, 0)))
-        draft.append(_exactly(law_at(world.draft_logits[state], draft_params, output, 0)))
+        for rows, logits, side in (
+            (target, world.target_logits, params), (draft, world.draft_logits, draft_params),
+        ):  # fmt: skip
+            rows.append(_exactly(law_at(logits[state], side, output, 0, world.prompt)))
     return replace(world, target=tuple(target), draft=tuple(draft))
 
 
@@ -236,6 +255,10 @@ def _focused() -> dict[str, tuple[str, dict[str, Any], dict[str, Any] | None, Te
         "greedy": (
             "beside drafts that are sampled", {"temperature": 0, "presence_penalty": 1.25},
             {"temperature": 1.0}, (1,), False,
+        ),
+        "typical": (
+            "neither the likeliest nor the rarest", {"temperature": 1.3, "typical_p": 0.8}, {}, (),
+            False,
         ),
     }  # fmt: skip
 
@@ -291,8 +314,34 @@ def _random_params(rng: np.random.Generator, V: int) -> SamplingParams:
     return SamplingParams(**given, eos_token_ids=(token(),))
 
 
+def _special() -> dict[str, tuple[str, dict[str, Any], dict[str, Any]]]:
+    """name: (why, params, more of the world)."""
+    counted: dict[str, Any] = {"repetition_penalty": 1.6, "frequency_penalty": 0.7}
+    return {
+        "ties at top-k": ("which are kept at its edge", {"top_k": 2}, {"ties": True}),
+        "ties at top-p": ("which are kept at its edge", {"top_p": 0.6}, {"ties": True}),
+        "window": (
+            "penalties that forget", {"penalty_window": 2, "presence_penalty": 1.0},
+            {"history": (0, 3, 1)},
+        ),
+        "prompt": (
+            "what counts it and what does not", counted, {"prompt": (2, 2, 0), "history": (0, 1)},
+        ),
+    }  # fmt: skip
+
+
+def _special_world(number: int, name: str) -> LogitsWorld:
+    why, params, more = _special()[name]
+    rng = np.random.default_rng([6, 100 + number])
+    return _world(name, why, rng, SamplingParams(**params), SamplingParams(), **more)
+
+
 FOCUSED = tuple(_focused())
 """Worlds of four tokens, each about one kind of parameter."""
+HABITS = ("ties at top-k", "ties at top-p", "window")
+"""Those about what engines do each in their own way, or do not have."""
+PROMPTED = ("prompt",)
+"""Those for verifiers that are told the prompts."""
 
 
 def _makers() -> dict[str, Callable[[], LogitsWorld]]:
@@ -301,6 +350,8 @@ def _makers() -> dict[str, Callable[[], LogitsWorld]]:
         makers[name] = lambda number=number, name=name: _focused_world(number, name)  # type: ignore[misc]
     for number in range(RANDOM_WORLDS):
         makers[f"random {number}"] = lambda number=number: random_world(number)  # type: ignore[misc]
+    for number, name in enumerate(_special()):
+        makers[name] = lambda number=number, name=name: _special_world(number, name)  # type: ignore[misc]
     return makers
 
 
@@ -316,10 +367,12 @@ def logits_world(
     world = LOGITS_WORLDS[name]()
     if order == Order.STANDARD and not lacks:
         return world
-    return _with_laws(
-        replace(
-            world,
-            params=adapted(world.params, order, lacks),
-            draft_params=adapted(world.draft_params, order, lacks),
-        )
-    )
+    sides = (adapted(params, order, lacks) for params in (world.params, world.draft_params))
+    return of_other_params(world, *sides)
+
+
+def of_other_params(
+    world: LogitsWorld, params: SamplingParams, draft_params: SamplingParams
+) -> LogitsWorld:
+    """Return a world of the same logits in which requests have other parameters."""
+    return _with_laws(replace(world, params=params, draft_params=draft_params))
