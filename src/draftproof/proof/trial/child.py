@@ -144,17 +144,23 @@ def _beating(call: Callable[..., Any], heart_fd: int) -> Callable[..., Any]:
 
 def _beating_in(heart: mmap.mmap, call: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(call)
-    def beating(*arguments: Any) -> Any:
+    def beating(*arguments: Any, **named: Any) -> Any:
         HEART.pack_into(heart, 0, time.monotonic())
         try:
-            result = call(*arguments)
+            result = call(*arguments, **named)
         finally:
             HEART.pack_into(heart, 0, 0.0)
             _restore()
         return _beating_in(heart, result) if callable(result) else result  # a decoder, just made
 
+    for name in DECLARED:
+        if hasattr(call, name):  # by its class, which a wrapper does not show
+            setattr(beating, name, getattr(call, name))
     return beating
 
+
+DECLARED = ("draws", "order", "lacks", "takes_seeds")
+"""Attributes by which callables say what they are."""
 
 _SHARED = [
     (module, name, getattr(module, name))
