@@ -24,9 +24,9 @@ page is made from it.
 **What was judged**: the function named, at temperature 1, on small worlds whose laws are known
 (V = 2 to 5), with laws in float32, on a CPU. Each draws from its own generator, which is seeded
 from the judge's for each call. **What was not**: other functions of the same package, other
-devices, larger vocabularies, top-k and top-p, other versions, speed. A verifier that is not
-rejected may still be called with the wrong laws by its engine; one that is rejected is so in the
-version and in the call that are named, and nothing follows for the rest of its project.
+devices, whole laws at larger vocabularies, top-k and top-p, other versions, speed. A verifier that
+is not rejected may still be called with the wrong laws by its engine; one that is rejected is so in
+the version and in the call that are named, and nothing follows for the rest of its project.
 
 Where a function does not take drafts from outside, a round or a whole decoder was judged, drafts
 included, with models that are tables of the worlds' laws. Rows without drafts, which many of these
