@@ -130,17 +130,19 @@ def check_logits_bisection(subject: Subject, plan: Plan) -> Iterator[Finding]:
     The request stands among requests of the next world. Where the oracle has told the law, and
     `after_proof` has left one world, none is replayed; nor are more than there is time for.
     """
-    deadline = time.monotonic() + PATIENCE * plan.timeout
+    began = before = time.monotonic()
     if len(plan.worlds) == 1:
         return
     worlds = worlds_for(subject, plan)
     replayed = worlds[:QUICK_REPLAYED] if plan.profile == "quick" else worlds
     what = f"the law of a text by its own thresholds, taking it that {ASSUMPTION},"
     for world in replayed:
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now - began + 2 * (now - before) > PATIENCE * plan.timeout:
             message = f"no time for the thresholds in {world.name} and the worlds behind it"
             yield Finding("logits-bisection", Outcome.NOTE, Grade.EXACT, message)
             return
+        before = now
         alike = [other for other in worlds if other.vocabulary == world.vocabulary]
         beside = alike[(alike.index(world) + 1) % len(alike)]
         found = partial(_bisected, subject, world, beside)
