@@ -12,6 +12,7 @@ from draftproof.arrays import widen
 from draftproof.kernels.call_numpy import chunks
 from draftproof.logits.edits import logit_edits
 from draftproof.logits.masks import Mask, packed_bits, unpacked
+from draftproof.logits.nucleus import quick_law
 from draftproof.logits.params_batch import ParamsBatch
 from draftproof.logits.texts import Texts
 from draftproof.reference import processing
@@ -271,7 +272,8 @@ class LogitRows:
                 if usable and not self._greedy_logits:
                     z[row] = processing.greedy_law(z[row])
             elif well[row]:
-                z[row] = processing.law(z[row], params)
+                make = processing.law if self._definition else quick_law
+                z[row] = make(z[row], params)
         return z
 
     def _softmax(self, z: Floats, requests: IntArray, best: Floats) -> Floats:
