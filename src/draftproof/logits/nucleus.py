@@ -57,4 +57,5 @@ def _top_p(z: Row, kept: Set, w: Row, params: SamplingParams) -> Set:
     before = above[edge - 1] if edge else 0.0
     part = (needed - before) / mass[edge]
     few = processing.top_p(z, here, w, part, params.tie_policy.at_mass)
-    return np.logical_and(kept, bins < edge) | few
+    likelier: Set = np.logical_and(kept, bins < edge)
+    return likelier | few
