@@ -93,6 +93,25 @@ def verify_logits(
     status: Array,
     /,
 ) -> None: ...
+def list_logprobs(
+    target_logits: Array,
+    target: LogitSide,
+    num_draft: Array,
+    cu_num_draft: Array | None,
+    greedy: Array | None,
+    max_draft: int,
+    token_ids: Array,
+    num_emitted: Array,
+    raw: bool,
+    most_threads: int | None,
+    available_threads: Callable[[], int],
+    token_logprobs: Array,
+    token_ranks: Array,
+    top_token_ids: Array,
+    top_logprobs: Array,
+    is_written: Array,
+    /,
+) -> None: ...
 def set_tree_surroundings(
     result_type: type,
     generator_type: type,

@@ -262,6 +262,31 @@ def test_many_rows_of_few_tokens():
     same(ours, plain)
 
 
+@pytest.mark.parametrize("V", [5, 65, 1025, 4099])
+def test_logprobs_are_the_definitions(V):
+    rng = np.random.default_rng([14, V])
+    B, K = 3, 2
+    for kind in KINDS:
+        z = rows(rng, (B, K + 1, V), kind).astype(np.float32)
+        z[0, :, rng.integers(V)] = np.nan  # of this row there is no law, but of its logits as given
+        ids, params = rng.integers(0, V, (B, K)), [parameters(rng, V) for _ in range(B)]
+        for n, mode in ((0, "processed"), (7, "processed"), (300, "raw")):
+            definition, ours = (
+                verify_logits(
+                    ids, None, z, params=params, history=[[1], [0], [1, 1]], logprobs=n,
+                    logprobs_mode=mode, uniforms=(np.full((B, K), 1e-3), np.full(B, 0.4)),
+                    on_bad_row="status", backend=backend,
+                ).logprobs
+                for backend in ("reference", "native")
+            )  # fmt: skip
+            for name in ("token_ranks", "top_token_ids"):
+                np.testing.assert_array_equal(getattr(ours, name), getattr(definition, name))
+            for name in ("token_logprobs", "top_logprobs"):
+                np.testing.assert_allclose(
+                    getattr(ours, name), getattr(definition, name), rtol=1e-12, atol=1e-12
+                )
+
+
 @pytest.mark.parametrize("spread", [0.0, 1e-4, 1.0, 6.0])
 @pytest.mark.parametrize(
     "params",

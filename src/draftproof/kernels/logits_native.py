@@ -13,12 +13,13 @@ from draftproof.kernels.chain_native import column_of
 from draftproof.kernels.logits_short import columns, verify_short
 from draftproof.kernels.noise_native import uniform
 from draftproof.kernels.threads import available_threads
+from draftproof.logits.logprobs import Logprobs
 from draftproof.logits.rows import LogitRows
 from draftproof.rules import PLAIN_RULES
 from draftproof.types import IntArray
 from draftproof.validation import VALIDATE, mass_tolerance
 
-__all__ = ["uniform", "verify_chain", "verify_short"]
+__all__ = ["list_logprobs", "uniform", "verify_chain", "verify_short"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -74,7 +75,43 @@ def verify_chain(
     return token_ids, num_emitted, status
 
 
+def list_logprobs(
+    batch: Batch,
+    token_ids: IntArray,
+    num_emitted: IntArray,
+    raw: bool,
+    logprobs: Logprobs,
+    num_threads: int | None,
+) -> npt.NDArray[np.bool_]:
+    """Fill the tables of `draftproof.logits.logprobs.make_logprobs`.
+
+    Returns:
+        [B, K+1], which rows are filled: those of emitted tokens, but for rows without a law.
+    """
+    target: Any = batch.target_probs
+    is_written = np.zeros(token_ids.shape, dtype=np.bool_)
+    _native.list_logprobs(
+        target.logits,
+        _side(target),
+        batch.num_draft,
+        batch.cu_num_draft,
+        batch.greedy,
+        batch.max_draft,
+        token_ids,
+        num_emitted,
+        raw,
+        num_threads,
+        available_threads,
+        logprobs.token_logprobs,
+        logprobs.token_ranks,
+        logprobs.top_token_ids,
+        logprobs.top_logprobs,
+        is_written,
+    )
+    return is_written
+
+
 def _side(rows: LogitRows) -> _native.LogitSide:
     """What becomes of one side's logits: parameters by request, edits and masks by row."""
     arrays = tuple(map(np.ascontiguousarray, columns(rows.params)))
-    return arrays, rows.edit_table(), rows.mask_words()
+    return arrays, rows.edit_table, rows.mask_words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,8 +38,17 @@ class Logprobs:
     top_logprobs: Floats
 
 
+Fill = Callable[[Batch, IntArray, IntArray, bool, Logprobs], npt.NDArray[np.bool_]]
+
+
 def make_logprobs(
-    batch: Batch, rows: LogitRows, token_ids: IntArray, num_emitted: IntArray, n: int, mode: str
+    batch: Batch,
+    rows: LogitRows,
+    token_ids: IntArray,
+    num_emitted: IntArray,
+    n: int,
+    mode: str,
+    fill: Fill | None = None,
 ) -> Logprobs:
     """Read the rows of all emitted tokens once more.
 
@@ -48,25 +58,30 @@ def make_logprobs(
         n: how many alternatives.
         mode: ``"processed"`` for the law that the token was judged by (at temperature 0 that of
             the edited logits at temperature 1), ``"raw"`` for the softmax of the logits as given.
+        fill: a kernel that fills what it can of the tables, and says which rows.
 
     Exact up to float64 rounding.
     """
     size, columns = token_ids.shape
-    token_logprobs = np.full((size, columns), np.nan)
-    token_ranks = np.zeros((size, columns), dtype=np.int64)
-    top_token_ids = np.full((size, columns, n), -1, dtype=np.int64)
-    top_logprobs = np.full((size, columns, n), np.nan)
-    for row in range(size):
-        for i in range(int(num_emitted[row])):
-            at = batch.target_index(row, i)
-            logs = rows.logarithms(at, row, i, raw=mode == "raw")
-            token = int(token_ids[row, i])
-            token_logprobs[row, i] = logs[token]
-            token_ranks[row, i] = 1 + np.count_nonzero(logs > logs[token])
-            best = _likeliest(logs, n)
-            top_token_ids[row, i, : len(best)] = best
-            top_logprobs[row, i, : len(best)] = logs[best]
-    return Logprobs(token_logprobs, token_ranks, top_token_ids, top_logprobs)
+    logprobs = Logprobs(
+        np.full((size, columns), np.nan),
+        np.zeros((size, columns), dtype=np.int64),
+        np.full((size, columns, n), -1, dtype=np.int64),
+        np.full((size, columns, n), np.nan),
+    )
+    raw = mode == "raw"
+    left = np.arange(columns) < num_emitted[:, None]
+    if fill is not None:
+        left &= ~fill(batch, token_ids, num_emitted, raw, logprobs)
+    for row, i in np.argwhere(left).tolist():
+        logs = rows.logarithms(batch.target_index(row, i), row, i, raw=raw)
+        token = int(token_ids[row, i])
+        logprobs.token_logprobs[row, i] = logs[token]
+        logprobs.token_ranks[row, i] = 1 + np.count_nonzero(logs > logs[token])
+        best = _likeliest(logs, n)
+        logprobs.top_token_ids[row, i, : len(best)] = best
+        logprobs.top_logprobs[row, i, : len(best)] = logs[best]
+    return logprobs
 
 
 def _likeliest(logs: Floats, n: int) -> IntArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -172,8 +173,9 @@ class LogitRows:
             scaled = (z - z.max()) / temperature
             return np.asarray(scaled - np.log(np.exp(scaled).sum()))
 
+    @functools.cached_property
     def edit_table(self) -> tuple[IntArray, IntArray, Floats] | None:
-        """Return every row's edits, for kernels that make laws themselves.
+        """Every row's edits, for kernels that make laws themselves.
 
         Returns:
             pointers [R+1] over the R rows in C order, and the tokens and their logits, one row's
@@ -204,8 +206,9 @@ class LogitRows:
             np.zeros(0) if empty else np.concatenate(numbers),
         )
 
+    @functools.cached_property
     def mask_words(self) -> npt.NDArray[np.uint32] | None:
-        """Return the tokens that each row allows, bits [R, ceil(V / 32)]; None without masks."""
+        """The tokens that each row allows, bits [R, ceil(V / 32)]; None without masks."""
         if self.token_mask is None and not self.params.any_masks:
             return None
         lead, words = self.shape[:-1], -(-self.shape[-1] // 32)

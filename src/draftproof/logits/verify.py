@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -274,7 +275,11 @@ def _verify(
         trace = make_trace(batch, rule, accept, final, num_emitted)
         result = result._replace(trace=trace)
     if logprobs is not None:
-        listed = make_logprobs(batch, rows, token_ids, num_emitted, logprobs, logprobs_mode)
+        fill = getattr(implementation, "list_logprobs", None)
+        listed = make_logprobs(
+            batch, rows, token_ids, num_emitted, logprobs, logprobs_mode,
+            fill and functools.partial(fill, num_threads=num_threads),
+        )  # fmt: skip
         result = result._replace(logprobs=listed)
     if return_acceptance:
         result = result._replace(acceptance=expected_acceptance(batch, num_emitted))

@@ -264,6 +264,11 @@ NB_MODULE(_native, module) {
                "drafter_vocabulary"_a, "rule"_a, "validate"_a, "draft_tolerance"_a,
                "most_threads"_a.none(), "available_threads"_a, "token_ids"_a, "num_emitted"_a,
                "status"_a);
+    module.def("list_logprobs", &list_logprobs, "target_logits"_a, "target"_a, "num_draft"_a,
+               "cu_num_draft"_a.none(), "greedy"_a.none(), "max_draft"_a, "token_ids"_a,
+               "num_emitted"_a, "raw"_a, "most_threads"_a.none(), "available_threads"_a,
+               "token_logprobs"_a, "token_ranks"_a, "top_token_ids"_a, "top_logprobs"_a,
+               "is_written"_a);
     module.def("forest_depth", &forest_depth);
     module.def("verify_forest", &verify_forest, "num_nodes"_a, "token_ids"_a, "parents"_a,
                "draw_order"_a.none(), "draft_probs"_a.none(), "target_probs"_a, "greedy"_a.none(),

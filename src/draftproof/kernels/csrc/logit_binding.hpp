@@ -1,4 +1,4 @@
-// draftproof._native.verify_logits.
+// draftproof._native.verify_logits and list_logprobs.
 #pragma once
 
 #include <Python.h>
@@ -10,6 +10,7 @@
 
 #include "call_binding.hpp"
 #include "logit_chain.hpp"
+#include "logit_logprobs.hpp"
 #include "numpy_arrays.hpp"
 #include "thread_pool.hpp"
 
@@ -42,6 +43,23 @@ inline LogitScratch& thread_logit_scratch() {
     return *scratch;
 }
 
+// Call f(begin, end, scratch) for the requests of a call, with the GIL released.
+template <typename Function>
+void for_requests(const LogitCall& call, nb::handle most_threads,
+                  nb::handle available_threads, Function f) {
+    // A request looks at some rows, and an exponential costs more than a sum.
+    const int threads = num_threads(4 * call.size, call.vocabulary, call.target.dtype,
+                                    most_threads, available_threads);
+    nb::gil_scoped_release release;
+    constexpr std::int64_t kGrain = 1 << 16;  // logits
+    const std::int64_t grain = std::max<std::int64_t>(1, kGrain / (call.vocabulary + 64));
+    ThreadPool::instance().run(call.size, grain, threads,
+                               [&f](std::int64_t begin, std::int64_t end) {
+                                   const DefaultFloatEnvironment environment;
+                                   f(begin, end, thread_logit_scratch());
+                               });
+}
+
 // target, draft: (params, edits, masks), and draft None where draft_laws holds probabilities.
 // token_ids, num_emitted and status are written.
 inline void verify_logits(nb::handle draft_token_ids, nb::handle drafter_token_ids,
@@ -68,18 +86,44 @@ inline void verify_logits(nb::handle draft_token_ids, nb::handle drafter_token_i
     if (call.drafts_have_logits) {
         call.draft_logits = read_logit_side(draft[0], draft[1], draft[2]);
     }
-    // A request looks at some rows, and an exponential costs more than a sum.
-    const int threads = num_threads(4 * call.size, call.vocabulary, call.target.dtype,
-                                    most_threads, available_threads);
-    nb::gil_scoped_release release;
-    constexpr std::int64_t kGrain = 1 << 16;  // logits
-    const std::int64_t grain = std::max<std::int64_t>(1, kGrain / (call.vocabulary + 64));
-    ThreadPool::instance().run(call.size, grain, threads,
-                               [&call](std::int64_t begin, std::int64_t end) {
-                                   const DefaultFloatEnvironment environment;
-                                   LogitChainVerifier verifier(call, thread_logit_scratch());
-                                   for (std::int64_t b = begin; b < end; ++b) verifier.verify(b);
-                               });
+    for_requests(call, most_threads, available_threads,
+                 [&call](std::int64_t begin, std::int64_t end, LogitScratch& scratch) {
+                     LogitChainVerifier verifier(call, scratch);
+                     for (std::int64_t b = begin; b < end; ++b) verifier.verify(b);
+                 });
+}
+
+// Of each emitted token, and of the n likeliest; the tables [B, K+1] and [B, K+1, n] are written.
+inline void list_logprobs(nb::handle target_logits, nb::handle target, nb::handle num_draft,
+                          nb::handle cu_num_draft, nb::handle greedy, std::int64_t max_draft,
+                          nb::handle token_ids, nb::handle num_emitted, bool raw,
+                          nb::handle most_threads, nb::handle available_threads,
+                          nb::handle token_logprobs, nb::handle token_ranks,
+                          nb::handle top_token_ids, nb::handle top_logprobs,
+                          nb::handle is_written) {
+    const Array lengths(num_draft), top(top_token_ids);
+    LogitCall call{};
+    call.max_draft = max_draft;
+    call.size = lengths.size(0);
+    call.num_draft = lengths.as<const std::int64_t>();
+    call.cu_num_draft = data_or_null<std::int64_t>(optional_array(cu_num_draft));
+    call.greedy = data_or_null<bool>(optional_array(greedy));
+    read_laws(call, target_logits, nb::none(), nb::none(), nb::none());
+    call.target_logits = read_logit_side(target[0], target[1], target[2]);
+    call.token_ids = Array(token_ids).as<std::int64_t>();
+    call.num_emitted = Array(num_emitted).as<std::int64_t>();
+    const LogprobTable table{top.size(2),
+                             raw,
+                             Array(token_logprobs).as<double>(),
+                             Array(token_ranks).as<std::int64_t>(),
+                             top.as<std::int64_t>(),
+                             Array(top_logprobs).as<double>(),
+                             Array(is_written).as<bool>()};
+    for_requests(call, most_threads, available_threads,
+                 [&](std::int64_t begin, std::int64_t end, LogitScratch& scratch) {
+                     LogitLogprobs logprobs(call, table, scratch);
+                     for (std::int64_t b = begin; b < end; ++b) logprobs.list(b);
+                 });
 }
 
 }  // namespace draftproof

@@ -71,7 +71,7 @@ class LogitFilters {
     void top_k() {
         const std::int64_t k = params_.top_k;
         if (k <= 0 || k >= law_->size()) return;
-        if (!is_list_) make_list(std::max(kept_.low, kth_largest_block(k)));
+        if (!is_list_) make_list(std::max(kept_.low, law_->kth_largest_block(k)));
         if (static_cast<std::int64_t>(list().size()) <= k) return;
         order_.clear();
         for (const Candidate& candidate : list()) order_.push_back(candidate.z);
@@ -84,18 +84,6 @@ class LogitFilters {
             return candidate.z > edge ||
                    (candidate.z == edge && (params_.top_k_keeps_ties || room-- > 0));
         });
-    }
-
-    // k tokens reach it, if there are so many blocks.
-    double kth_largest_block(std::int64_t k) {
-        if (k > law_->num_blocks()) return -kInfinity;
-        order_.clear();
-        for (std::int64_t j = 0; j < law_->num_blocks(); ++j) {
-            order_.push_back(law_->block_largest(j));
-        }
-        std::nth_element(order_.begin(), order_.begin() + (k - 1), order_.end(),
-                         std::greater<double>());
-        return order_[k - 1];
     }
 
     void top_p() {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "draw.hpp"
@@ -63,6 +64,11 @@ class LogitLaw {
         return kept_.has(z, token) ? weight(z) / total_ : 0;
     }
 
+    // Logarithms of the weights, relative to the largest logit's, and of their total.
+    double log_weight(double z) const { return (z - largest_) / temperature_; }
+    double log_total() const { return std::log(total_) + log_weight(shift_); }
+    double temperature() const { return temperature_; }
+
     double weight(double z) const { return std::exp((z - shift_) / temperature_); }
 
     std::int64_t num_blocks() const { return (row_.size + kLogitBlock - 1) / kLogitBlock; }
@@ -70,7 +76,14 @@ class LogitLaw {
         return static_cast<int>(
             std::min<std::int64_t>(kLogitBlock, row_.size - j * kLogitBlock));
     }
-    double block_largest(std::int64_t j) const { return largests_[j]; }
+    // A logit that k tokens reach, if there are so many blocks; else -inf.
+    double kth_largest_block(std::int64_t k) {
+        if (k > num_blocks()) return -kInfinity;
+        order_ = largests_;
+        std::nth_element(order_.begin(), order_.begin() + (k - 1), order_.end(),
+                         std::greater<double>());
+        return order_[k - 1];
+    }
     const std::vector<double>& block_sums() const { return sums_; }
 
     // The probabilities of a block; not of a list.
@@ -342,7 +355,7 @@ class LogitLaw {
     double error_ = 0, written_error_ = 0;
     float scale32_ = 1;
     bool is_list_ = false, exact_ = false, suits_float32_ = true;
-    std::vector<double> sums_, largests_, shifts_;
+    std::vector<double> sums_, largests_, shifts_, order_;
     std::vector<Candidate> list_;
     alignas(64) float z32_[kLogitBlock], w32_[kLogitBlock];
     alignas(64) double z64_[kLogitBlock], w64_[kLogitBlock];

@@ -27,7 +27,7 @@ class Nucleus {
         law_ = &law;
         const Edges edges = sample_.guess(law, p);
         const double margin = kMarginErrors * law.error();
-        const bool few = edges.share < kFewShare && edges.weight > margin * law.total();
+        const bool few = edges.share < kFewShare && edges.weight > 4 * margin * law.total();
         if (!(few && look_at_few(edges.least, p, margin)) && !look(edges.least, edges.most, p)) {
             look_at_all(p);
         }
