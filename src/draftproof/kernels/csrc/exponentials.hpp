@@ -17,6 +17,10 @@ constexpr double kDoublePowers[kDoubleDegree] = {
     0x1.5d87fe7bbbe07p-10, 0x1.4309130961163p-13, 0x1.ffcbee3b0af8cp-17, 0x1.62bfd49ed0adfp-20,
     0x1.b54167a0b9061p-24, 0x1.e605f979c7a5dp-28, 0x1.c0638527edf34p-32};
 
+// log(2) in two parts; whole multiples of the first are exact.
+constexpr double kLog2High = 0x1.62e42feep-1, kLog2Low = 0x1.a39ef35793c76p-33;
+constexpr double kLog2E = 1.442695040888963407359924681001892137;
+
 // 2^((z - shift) * scale), for z <= shift, as computed below in float32, errs by no more than
 // kPowerError + kDepthError * |log| of itself, relatively: the polynomial and its roundings; and
 // two more of a sum; and those of z - shift, of the scale and, without a fused one, of their product.
@@ -33,6 +37,8 @@ struct Exponentials {
                     float* out);
     void (*float64)(const double* z, std::int64_t n, double shift, double scale, double factor,
                     double* out);
+    // e^x for x <= 0, within two units in the last place.
+    void (*natural_float64)(const double* x, std::int64_t n, double* out);
     // The sum in float64; `above` is that of the z above an edge.
     double (*sum_above_float32)(const float* z, std::int64_t n, double shift, double scale,
                                 float edge, double& above);

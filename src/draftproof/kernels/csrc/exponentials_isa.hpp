@@ -80,11 +80,33 @@ struct PowersDouble {
         const DoubleV d = greater(by.lowest, z - by.shift);
         const DoubleV biased = fused(d, by.scale, magic);
         const DoubleV r = fused(d, by.scale, magic - biased);
+        return fused(polynomial(r), r, one) * (DoubleV)((Bits64V)biased << 52) * 0x1p-64;
+    }
+
+    // (2^r - 1) / r.
+    DRAFTPROOF_INLINE DoubleV polynomial(DoubleV r) {
         DoubleV sum = all_lanes<DoubleV>(kDoublePowers[kDoubleDegree - 1]);
         for (int k = kDoubleDegree - 2; k >= 0; --k) {
             sum = fused(sum, r, all_lanes<DoubleV>(kDoublePowers[k]));
         }
-        return fused(sum, r, one) * (DoubleV)((Bits64V)biased << 52) * 0x1p-64;
+        return sum;
+    }
+};
+
+// e^x: the same, with log(2) subtracted in two parts.
+struct Natural {
+    DoubleV factor = all_lanes<DoubleV>(1.0);
+
+    DRAFTPROOF_INLINE DoubleV power(DoubleV x, const Natural& by) {
+        const DoubleV magic = all_lanes<DoubleV>(0x1.8p52 + (1023 + 64)),
+                      lowest = all_lanes<DoubleV>(-753.0);
+        const DoubleV at = greater(lowest, x);
+        const DoubleV biased = fused(at, all_lanes<DoubleV>(kLog2E), magic);
+        const DoubleV whole = magic - biased;
+        const DoubleV r = fused(whole, all_lanes<DoubleV>(kLog2Low),
+                                fused(whole, all_lanes<DoubleV>(kLog2High), at));
+        const DoubleV slope = PowersDouble::polynomial(kLog2E * r) * kLog2E;
+        return fused(slope, r, by.factor) * (DoubleV)((Bits64V)biased << 52) * 0x1p-64;
     }
 };
 
@@ -144,6 +166,10 @@ static void powers_float32(const float* z, std::int64_t n, float shift, float sc
 static void powers_float64(const double* z, std::int64_t n, double shift, double scale,
                            double factor, double* out) {
     write_powers<DoubleV>(z, n, PowersDouble(shift, scale, factor), out);
+}
+
+static void natural_float64(const double* x, std::int64_t n, double* out) {
+    write_powers<DoubleV>(x, n, Natural{}, out);
 }
 
 static double sum_above_float32(const float* z, std::int64_t n, double shift, double scale,
@@ -238,8 +264,9 @@ static void widen_bfloat16(const std::uint16_t* words, std::int64_t n, float* ou
 }
 
 constexpr Exponentials kExponentials = {
-    sum_powers_float32, powers_float32, powers_float64, sum_above_float32, find_float32,
-    bins_float32,       keep_float32,   keep_float64,   widen_float16,     widen_bfloat16,
+    sum_powers_float32, powers_float32, powers_float64, natural_float64, sum_above_float32,
+    find_float32,       bins_float32,   keep_float32,   keep_float64,    widen_float16,
+    widen_bfloat16,
 };
 
 #undef DRAFTPROOF_INLINE

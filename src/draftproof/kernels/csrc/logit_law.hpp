@@ -235,25 +235,49 @@ class LogitLaw {
     }
 
     Fault list_row() {
-        list_.clear();
-        double z[kFew];
-        row_.doubles(0, static_cast<int>(row_.size), z);
-        for (std::int64_t token = 0; token < row_.size; ++token) {
-            if (!(z[token] < kInfinity)) return Fault::not_finite;
-            if (z[token] > -kInfinity) list_.push_back({token, z[token], 0});
+        const auto n = static_cast<int>(row_.size);
+        row_.doubles(0, n, z64_);
+        bool finite = true;
+        for (int i = 0; i < n; ++i) finite &= z64_[i] < kInfinity;
+        if (!finite) return Fault::not_finite;
+        list_.resize(n);
+        std::size_t count = 0;
+        for (int i = 0; i < n; ++i) {
+            list_[count] = {i, z64_[i], 0};
+            count += z64_[i] > -kInfinity;
         }
+        list_.resize(count);
         return weigh_list();
     }
 
     Fault weigh_list() {
         exact_ = true;
         largest_ = -kInfinity;
-        for (const Candidate& candidate : list_) largest_ = std::max(largest_, candidate.z);
+        each_part([&](const Candidate*, int n) {
+            largest_ = std::max(largest_, row_sums().largest(z64_, n));
+        });
         shift_ = largest_;
         total_ = 0;
-        for (Candidate& candidate : list_) total_ += candidate.weight = weight(candidate.z);
+        each_part([&](Candidate* part, int n) {
+            for (int k = 0; k < n; ++k) z64_[k] = log_weight(z64_[k]);
+            exps().natural_float64(z64_, n, w64_);
+            for (int k = 0; k < n; ++k) part[k].weight = w64_[k];
+            total_ += sum(w64_, n);
+        });
         error_ = (2.0 * list_.size() + 64) * 0x1p-53;
         return list_.empty() ? Fault::empty : Fault::none;
+    }
+
+    // Call f(first, n) for a list's parts, whose logits are copied before.
+    template <typename Function>
+    void each_part(Function f) {
+        for (std::size_t start = 0; start < list_.size(); start += kLogitBlock) {
+            Candidate* part = list_.data() + start;
+            const auto n = static_cast<int>(
+                std::min<std::size_t>(kLogitBlock, list_.size() - start));
+            for (int k = 0; k < n; ++k) z64_[k] = part[k].z;
+            f(part, n);
+        }
     }
 
     Fault sum_row() {
@@ -345,8 +369,6 @@ class LogitLaw {
         error_ = kPowerError + kDepthError * depth + order_error();
         written_error_ = 2 * error_ + 4 * 0x1p-24;
     }
-
-    static constexpr double kLog2E = 1.442695040888963407359924681001892137;
 
     const InstructionSet& set_;
     LogitRow row_{};
