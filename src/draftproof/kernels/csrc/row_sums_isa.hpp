@@ -115,8 +115,7 @@ using Masses64 = Masses<Bits64V>;
 // Differences and sums of four of them in float32, everything longer in float64. Each weight is
 // thereby off by at most three roundings (kFastRoundoff), or by five of the scaled p's
 // (kScaledRoundoff), which the draw certifies or repairs.
-// kStreams blocks, `gap` numbers apart, are read side by side: memory serves two streams of a row
-// faster than one.
+// kStreams blocks, `gap` numbers apart, are read side by side.
 template <int kStreams, bool kScaled>
 DRAFTPROOF_INLINE void residual_block(const float* p, const float* q, double scale,
                                       std::int64_t gap, int size, double* weights,
@@ -324,12 +323,13 @@ DRAFTPROOF_INLINE void plain_block(const double* p, std::int64_t gap, int size, 
     }
 }
 
-// Visit the blocks of n numbers: the two halves of the full blocks side by side, then the rest.
-template <typename TwoBlocks, typename OneBlock>
-DRAFTPROOF_INLINE void visit_blocks(std::int64_t n, TwoBlocks two, OneBlock one) {
-    const std::int64_t half = n / kBlock / 2;
-    for (std::int64_t j = 0; j < half; ++j) two(j, half);
-    for (std::int64_t j = 2 * half; j * kBlock < n; ++j) {
+// Visit the blocks of n numbers: equal parts of the full blocks side by side, then the rest. Memory
+// serves four streams best: two of a pair of rows, or four of one.
+template <int kParts, typename ManyBlocks, typename OneBlock>
+DRAFTPROOF_INLINE void visit_blocks(std::int64_t n, ManyBlocks many, OneBlock one) {
+    const std::int64_t part = n / kBlock / kParts;
+    for (std::int64_t j = 0; j < part; ++j) many(j, part);
+    for (std::int64_t j = kParts * part; j * kBlock < n; ++j) {
         const std::int64_t left = n - j * kBlock;
         one(j, static_cast<int>(left < kBlock ? left : kBlock));
     }
@@ -339,7 +339,7 @@ template <bool kScaled>
 DRAFTPROOF_INLINE void residual(const float* p, const float* q, double scale, std::int64_t n,
                                 double* weights, RowCheck& check) {
     Masses32 masses;
-    visit_blocks(
+    visit_blocks<2>(
         n,
         [&](std::int64_t j, std::int64_t half) __attribute__((always_inline)) {
             residual_block<2, kScaled>(p + j * kBlock, q + j * kBlock, scale, half * kBlock,
@@ -388,7 +388,7 @@ template <typename T>
 DRAFTPROOF_INLINE void scaled_residual(const T* p, const T* q, double scale, std::int64_t n,
                                        double* weights, RowCheck& check) {
     Masses64 masses;
-    visit_blocks(
+    visit_blocks<2>(
         n,
         [&](std::int64_t j, std::int64_t half) __attribute__((always_inline)) {
             scaled_block<2>(p + j * kBlock, q + j * kBlock, scale, half * kBlock, kBlock,
@@ -404,10 +404,10 @@ DRAFTPROOF_INLINE void scaled_residual(const T* p, const T* q, double scale, std
 template <typename T, typename Total>
 DRAFTPROOF_INLINE void plain(const T* p, std::int64_t n, double* weights, RowCheck& check) {
     Total masses;
-    visit_blocks(
+    visit_blocks<4>(
         n,
-        [&](std::int64_t j, std::int64_t half) __attribute__((always_inline)) {
-            plain_block<2>(p + j * kBlock, half * kBlock, kBlock, weights + j, half, masses);
+        [&](std::int64_t j, std::int64_t part) __attribute__((always_inline)) {
+            plain_block<4>(p + j * kBlock, part * kBlock, kBlock, weights + j, part, masses);
         },
         [&](std::int64_t j, int size) __attribute__((always_inline)) {
             plain_block<1>(p + j * kBlock, 0, size, weights + j, 0, masses);
@@ -424,10 +424,10 @@ static void scaled_residual_float64(const double* p, const double* q, double sca
     scaled_residual(p, q, scale, n, weights, check);
 }
 static void exact_plain_float32(const float* p, std::int64_t n, double* weights) {
-    visit_blocks(
+    visit_blocks<4>(
         n,
-        [&](std::int64_t j, std::int64_t half) __attribute__((always_inline)) {
-            exact_block<2>(p + j * kBlock, half * kBlock, kBlock, weights + j, half);
+        [&](std::int64_t j, std::int64_t part) __attribute__((always_inline)) {
+            exact_block<4>(p + j * kBlock, part * kBlock, kBlock, weights + j, part);
         },
         [&](std::int64_t j, int size) __attribute__((always_inline)) {
             exact_block<1>(p + j * kBlock, 0, size, weights + j, 0);
