@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from draftproof import sample_gumbel, verify
+from draftproof import available_backends, sample_gumbel, verify
 
 P = np.array([[4, 3, 2, 1], [1, 2, 3, 4], [2.5, 2.5, 5, 0], [7, 1, 1, 1]]) / 10
 Q = np.array([[1, 2, 3, 4], [3, 2, 3, 2], [5, 2.5, 0, 2.5], [7, 1, 1, 1]]) / 10
 """A Markov target and drafter, by the token before."""
 
 
-@pytest.fixture(params=["numpy", "reference"])
+@pytest.fixture(params=available_backends())
 def backend(request):
     return request.param
 
@@ -139,6 +139,27 @@ def test_positions_leave_room_for_the_drafts():
     verify([[0]], None, P[None, :2], rule="gumbel", seeds=[1], positions=[2**63 - 2])
     with pytest.raises(ValueError, match="positions"):
         verify([[0]], None, P[None, :2], rule="gumbel", seeds=[1], positions=[2**63 - 1])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("vocabulary", [1, 2, 255, 256, 257, 1001])
+def test_every_backend_runs_the_same_race(vocabulary, dtype):
+    rng = np.random.default_rng(vocabulary)
+    laws = rng.dirichlet(np.full(vocabulary, 0.3), size=40)
+    laws[:, rng.random(vocabulary) < 0.3] = 0
+    laws[:, 0] += 1e-3
+    laws = (laws / laws.sum(axis=1, keepdims=True)).astype(dtype)
+    keys = {"seeds": np.arange(40) * 7919, "positions": np.arange(40) + 2**40}
+    tokens = [sample_gumbel(laws, **keys, backend=backend) for backend in available_backends()]
+    assert all((each == tokens[-1]).all() for each in tokens)
+
+
+def test_tokens_that_never_arrive(backend):
+    """Weights so small that every arrival overflows: the lowest id of those that run."""
+    keys = {"seeds": [3], "positions": [0], "backend": backend, "validate": "off"}
+    assert sample_gumbel([[0.0, 5e-324, 1e-320]], **keys).tolist() == [1]
+    with pytest.raises(ValueError, match="dist at row 0"):
+        sample_gumbel([[0.0, np.inf]], **keys)
 
 
 def test_bad_rows(backend):

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from draftproof.errors import BackendUnavailableError, complaint
-from draftproof.rules import RULES
+from draftproof.rules import PLAIN_RULES, RULES
 
 __all__ = [
     "BACKENDS",
@@ -91,8 +91,9 @@ def load_backend(name: str, rule: str = "token") -> tuple[str, ModuleType]:
 def load_logits_backend(name: str, rule: str) -> tuple[str, ModuleType]:
     """Return the same for laws that are made of logits."""
     kernels = dict(RULES[rule].kernels)
-    if "native" in kernels:
-        kernels["native"] = "draftproof.kernels.logits_native"
+    kernels.pop("native", None)
+    if rule in PLAIN_RULES:
+        kernels = {"native": "draftproof.kernels.logits_native", **kernels}
     if rule == "token":
         kernels["numpy"] = "draftproof.kernels.logits_numpy"
     return _load(name, rule, kernels)

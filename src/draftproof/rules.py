@@ -46,7 +46,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "gumbel": Rule(
             "none",
             "keys",
-            kernels={"numpy": "draftproof.kernels.gumbel_numpy", **_REFERENCE},
+            kernels={**_CHAIN, "numpy": "draftproof.kernels.gumbel_numpy"},
         ),
         "greedy-block": Rule(
             "rows",

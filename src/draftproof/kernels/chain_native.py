@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,15 +17,15 @@ from draftproof.validation import VALIDATE, mass_tolerance
 
 __all__ = ["column_of", "uniform", "verify_chain", "verify_plain"]
 
-_RULES = PLAIN_RULES
+_RULES = (*PLAIN_RULES, "gumbel")
 """In the order of the kernel's enum."""
 
 
 def verify_chain(
     batch: Batch,
     rule: str,
-    accept: npt.NDArray[np.float64],
-    final: npt.NDArray[np.float64],
+    accept: npt.NDArray[Any],
+    final: npt.NDArray[Any],
     *,
     validate: str,
     num_threads: int | None = None,
@@ -31,7 +33,8 @@ def verify_chain(
     """Verify a batch; arguments and results are `draftproof.reference.batch.verify_chain`'s.
 
     Reads the drafted entries up to each row's first rejection and the one or two rows of its last
-    draw; allocates the result alone (and, with a ``draft_to_target``, its inverse).
+    draw (gumbel: rows of p up to the first mismatch, whose noise is made where it is read);
+    allocates the result alone (and, with a ``draft_to_target``, its inverse).
     """
     size = len(batch.num_draft)
     token_ids = np.empty((size, batch.max_draft + 1), dtype=np.int64)
@@ -49,8 +52,9 @@ def verify_chain(
         batch.num_draft,
         batch.cu_num_draft,
         batch.greedy,
-        np.ascontiguousarray(accept, np.float64),  # a generator of one's own may hand out anything
-        np.ascontiguousarray(final, np.float64),
+        # A generator of one's own may hand out anything.
+        np.ascontiguousarray(accept, np.uint64 if rule == "gumbel" else np.float64),
+        np.ascontiguousarray(final, np.int64 if rule == "gumbel" else np.float64),
         batch.max_draft,
         batch.drafter_vocabulary,
         _RULES.index(rule),

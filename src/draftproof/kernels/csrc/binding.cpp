@@ -53,6 +53,7 @@ std::int64_t run(const Call& call, int threads) {
     return bits;
 }
 
+// accept, final: uniforms; for gumbel the rows' seeds and first positions.
 // target_tolerance, draft_tolerance: how far from 1 a row's mass may lie.
 // token_ids, num_emitted, status: written. Returns the bits of all rows together.
 std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_ids,
@@ -74,7 +75,14 @@ std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_i
     read_laws(call, target_probs, draft_probs, sparse_ids, column_of);
     read_drafts(call, draft_token_ids, drafter_token_ids, num_draft, cu_num_draft, greedy);
     read_results(call, accept, final, token_ids, num_emitted, status_bits);
-    return run(call, num_threads(call, most_threads, available_threads));
+    std::int64_t looks = call.size;
+    if (call.rule == Rule::gumbel) {
+        call.seeds = Array(accept).as<const std::uint64_t>();
+        call.positions = Array(final).as<const std::int64_t>();
+        looks *= 16;  // noise costs more than a sum
+    }
+    return run(call, num_threads(looks, call.vocabulary, call.target.dtype, most_threads,
+                                 available_threads));
 }
 
 Surroundings surroundings;

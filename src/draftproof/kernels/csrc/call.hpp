@@ -9,7 +9,7 @@
 
 namespace draftproof {
 
-enum class Rule { token, exact_match, block };
+enum class Rule { token, exact_match, block, gumbel };
 
 // One call's arrays, in either layout. Row b's drafts are draft_token_ids[first(b) + i].
 struct Call {
@@ -28,7 +28,9 @@ struct Call {
     const std::int32_t* column_of;
     const double* accept;
     const double* final;
-    const bool* greedy;  // null if no row is
+    const std::uint64_t* seeds;     // gumbel's, in place of uniforms
+    const std::int64_t* positions;  // of a row's first token in its text
+    const bool* greedy;             // null if no row is
     std::int64_t* token_ids;
     std::int64_t* num_emitted;
     std::int64_t* status;

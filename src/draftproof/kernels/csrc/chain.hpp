@@ -15,6 +15,7 @@
 #include "draw.hpp"
 #include "judge.hpp"
 #include "laws.hpp"
+#include "race.hpp"
 #include "row_sums.hpp"
 #include "status.hpp"
 
@@ -112,6 +113,7 @@ class ChainVerifier {
         switch (call_.rule) {
             case Rule::token: return emit_token();
             case Rule::exact_match: return emit_exact_match();
+            case Rule::gumbel: return emit_gumbel(call_.validate != Validate::off);
             default: return emit_block(call_.validate != Validate::off);
         }
     }
@@ -252,6 +254,23 @@ class ChainVerifier {
                 if (fault) return fault;
             }
             if (!drafted || last_token_ != drafts_[tau_]) return status::ok;
+        }
+    }
+
+    // draftproof.reference.gumbel; each token's noise is made where it is read.
+    std::int64_t emit_gumbel(bool judged) {
+        for (tau_ = 0;; ++tau_) {
+            const Row p = call_.target_row(b_, tau_);
+            RowCheck check;
+            if (judged) sum_row({p, nullptr}, scratch_, sums_, check);
+            if (judged && (check.sign || call_.target_side.is_off(check.p_mass))) {
+                const std::int64_t fault = judge_row(p, call_.target_side);
+                if (fault) return fault;
+            }
+            const auto position = static_cast<std::uint64_t>(call_.positions[b_] + tau_);
+            last_token_ = Race(call_.seeds[b_], position).winner(p, scratch_);
+            if (last_token_ < 0) return judged ? call_.target_side.mass : emit_gumbel(true);
+            if (tau_ == g_ || last_token_ != drafts_[tau_]) return status::ok;
         }
     }
 
