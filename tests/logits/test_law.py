@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draftproof import DraftLogits, SamplingParams, process, sample, verify_logits
+from draftproof.proof.exact.logits_oracle import oracle_logits_law
+from draftproof.proof.logits.gallery import load_own
+from draftproof.proof.worlds.logits_world import logits_world, of_other_params
 from tests.logits.requests import plain_law, requests
 
 K = 2
@@ -143,3 +147,27 @@ def test_the_edges_come_from_plain_laws_and_these_are_processed_ones():
     for text in TEXTS:
         law = process([model.logits[text]], params)[0]
         np.testing.assert_allclose(law, model.laws(params, [], [])[text], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"temperature": 0.3},
+        {"top_k": 2, "presence_penalty": 0.0},
+        {"top_p": 0.5, "typical_p": 0.5},
+        {"min_p": 1.0, "temperature": 2.5},
+        {"logit_bias": {0: -np.inf, 3: -np.inf}},
+        {"min_tokens": 2, "eos_token_ids": (1, 2)},
+        {"temperature": 0.0, "frequency_penalty": 1.0},
+    ],
+)
+def test_where_laws_are_dyadic_they_are_equal_exactly(params):
+    """All logits alike: whatever is kept has one half or one quarter, which no float rounds."""
+    world = logits_world("grammar")
+    flat = replace(
+        world, grammar=None, target_logits=np.zeros((4, 4)), draft_logits=np.zeros((4, 4))
+    )
+    world = of_other_params(flat, SamplingParams(**params), SamplingParams(top_k=2))
+    run = oracle_logits_law(load_own("reference"), (world,), ((2,),), 2)
+    assert run.law == world.target_law(3)
+    assert run.law.error == 0
