@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from draftproof import DraftTree, SamplingParams, verify_tree, verify_tree_logits
+from draftproof.logits import verify_tree as verify_tree_module
 from draftproof.logits.rows import LogitRows
 from tests.logits.requests import plain_law, requests
 from tests.logits.test_law import Model, cells
@@ -198,3 +199,42 @@ def test_a_bad_tree_has_a_status_and_the_others_are_right():
     assert result.to_lists()[:2] == [[], []]
     assert result.to_lists()[3] == well[3]
     assert result.to_lists()[2][0] == 1 + int(np.argmax(logits[2, 0, 1:])), "NaN never wins"
+
+
+def other_sibling(tree, row, context, real=verify_tree_module._path_tokens):
+    """The path to the other child of the root, for what lies behind the first."""
+    path = real(tree, row, context)
+    return np.array([tree.token_ids[row, 1], *path[1:]], np.int64) if context == 3 else path
+
+
+WRONG_PATHS = {
+    "the text before the tree": lambda tree, row, context: np.zeros(0, np.int64),
+    "all nodes so far": lambda tree, row, context: tree.token_ids[row, :context],
+    "without the node itself": lambda tree, row, context, real=verify_tree_module._path_tokens: (
+        real(tree, row, context)[:-1]
+    ),
+    "by another sibling": other_sibling,
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_PATHS)
+def test_a_wrong_path_is_seen(monkeypatch, wrong):
+    monkeypatch.setattr(verify_tree_module, "_path_tokens", WRONG_PATHS[wrong])
+    with pytest.raises(AssertionError):
+        test_every_rule_walks_on_plain_laws("rrsw", "without-replacement")
+
+
+@pytest.mark.parametrize("wrong", ["the next node's row", "the logits as given"])
+def test_a_wrong_row_is_seen(monkeypatch, wrong):
+    """A mask by another number of the context; and a row that nothing was done to."""
+    real = LogitRows.edited
+
+    def edited(self, at, request, position):
+        if wrong == "the logits as given":
+            return np.asarray(self.logits[at], dtype=np.float64)
+        row, context = at
+        return real(self, (row, (context + 1) % self.shape[1]), request, position)
+
+    monkeypatch.setattr(LogitRows, "edited", edited)
+    with pytest.raises(AssertionError):
+        test_every_rule_walks_on_plain_laws("rrsw", "without-replacement")
