@@ -201,25 +201,31 @@ def test_a_bad_tree_has_a_status_and_the_others_are_right():
     assert result.to_lists()[2][0] == 1 + int(np.argmax(logits[2, 0, 1:])), "NaN never wins"
 
 
-def other_sibling(tree, row, context, real=verify_tree_module._path_tokens):
-    """The path to the other child of the root, for what lies behind the first."""
-    path = real(tree, row, context)
+REAL_PATH = verify_tree_module._path_tokens
+
+
+def no_node(tree, row, context):
+    return np.zeros(0, np.int64)
+
+
+def every_node(tree, row, context):
+    return tree.token_ids[row, :context]
+
+
+def without_the_node_itself(tree, row, context):
+    return REAL_PATH(tree, row, context)[:-1]
+
+
+def by_the_other_sibling(tree, row, context):
+    path = REAL_PATH(tree, row, context)
     return np.array([tree.token_ids[row, 1], *path[1:]], np.int64) if context == 3 else path
 
 
-WRONG_PATHS = {
-    "the text before the tree": lambda tree, row, context: np.zeros(0, np.int64),
-    "all nodes so far": lambda tree, row, context: tree.token_ids[row, :context],
-    "without the node itself": lambda tree, row, context, real=verify_tree_module._path_tokens: (
-        real(tree, row, context)[:-1]
-    ),
-    "by another sibling": other_sibling,
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG_PATHS)
+@pytest.mark.parametrize(
+    "wrong", [no_node, every_node, without_the_node_itself, by_the_other_sibling]
+)
 def test_a_wrong_path_is_seen(monkeypatch, wrong):
-    monkeypatch.setattr(verify_tree_module, "_path_tokens", WRONG_PATHS[wrong])
+    monkeypatch.setattr(verify_tree_module, "_path_tokens", wrong)
     with pytest.raises(AssertionError):
         test_every_rule_walks_on_plain_laws("rrsw", "without-replacement")
 
