@@ -24,7 +24,7 @@ from draftproof.types import DraftLogits, IntArray, RowStatus
 from draftproof.validation import VALIDATE
 from draftproof.verify import ON_BAD_ROW, check_num_threads
 
-__all__ = ["verify_tree_logits"]
+__all__ = ["tree_logits_batch", "verify_tree_logits"]
 
 
 def verify_tree_logits(
@@ -94,7 +94,7 @@ def verify_tree_logits(
             raise ValueError(complaint(name, "", found=repr(value), wanted=wanted, fix=fix))
     check_num_threads(num_threads)
     chosen, kernel = load_tree_backend("reference" if backend == "auto" else backend, rule)
-    batch = _batch(
+    batch = tree_logits_batch(
         tree, target_logits, draft_logits, params, draft_params, history, prompts, token_mask,
         draft_token_mask, greedy, definition=backend == "reference",
     )  # fmt: skip
@@ -123,7 +123,7 @@ def verify_tree_logits(
     return TreeResult(path, token_ids, num_emitted, status, chosen)
 
 
-def _batch(
+def tree_logits_batch(
     tree: DraftTree,
     target_logits: npt.ArrayLike,
     draft_logits: Any,
@@ -136,7 +136,7 @@ def _batch(
     greedy: Any,
     definition: bool,
 ) -> TreeBatch:
-    """Put laws in the place of the logits of a tree."""
+    """Put laws in the place of the logits of a tree; arguments are `verify_tree_logits`'s."""
     bare = tree_batch(tree, target_logits)
     contexts = Contexts(
         lambda at: (at[0], at[1]),

@@ -120,6 +120,10 @@ def _controls(
         from draftproof.proof.decoders.matrix import judge_decoder_gallery
 
         return judge_decoder_gallery(contract, plan, names is None, on_progress)
+    if contract is Contract.TREE_LOGITS:
+        from draftproof.proof.trees.from_logits import judge_trees_from_logits
+
+        return judge_trees_from_logits(plan, on_progress)
     if contract.is_tree:
         from draftproof.proof.trees.matrix import KEY_TREE_CONTROLS, judge_tree_gallery
 

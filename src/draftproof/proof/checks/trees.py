@@ -22,11 +22,14 @@ from draftproof.proof.trial.plan import Plan
 from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
 from draftproof.proof.worlds.catalogue import WORLDS
 from draftproof.proof.worlds.law import Text
+from draftproof.proof.worlds.logits_world import logits_world
 from draftproof.proof.worlds.tree_world import TREE_WORLDS, TreeWorld
 
 __all__ = ["check_tree_calls", "check_tree_joint", "check_tree_oracle", "worlds_for"]
 
 QUICK_WORLDS = 3
+LOGITS_TREES = ("penalties", "grammar", "ends", "top-k, top-p", "bias and ban", "greedy")
+"""Worlds of logits in which trees grow."""
 VISIBLE = 0.04
 """Of the sampled check at least: it calls the subject for one tree at a time."""
 
@@ -34,6 +37,11 @@ VISIBLE = 0.04
 def worlds_for(subject: Subject, plan: Plan) -> tuple[TreeWorld, ...]:
     """Return the worlds whose siblings are drawn as the subject asks, cheap and telling first."""
     draws, deepest = draws_of(subject), 1 if subject.contract is Contract.SIBLINGS else 9
+    if subject.contract is Contract.TREE_LOGITS:
+        shapes = [(2,)] if plan.profile == "quick" else [(2,), (2, 1)]
+        return tuple(
+            TreeWorld(logits_world(name), shape, draws) for shape in shapes for name in LOGITS_TREES
+        )
     worlds = [w for w in TREE_WORLDS.values() if w.draws is draws and w.depth <= deepest]
     return tuple(worlds[:QUICK_WORLDS] if plan.profile == "quick" else worlds)
 
@@ -45,7 +53,12 @@ def check_tree_oracle(subject: Subject, plan: Plan) -> Iterator[Finding]:
 
 
 def check_tree_calls(subject: Subject, plan: Plan) -> Iterator[Finding]:
-    """Two rounds with one generator: noise kept or used again shows in the law of both."""
+    """Two rounds with one generator: noise kept or used again shows in the law of both.
+
+    Worlds of logits tell no text that is long enough.
+    """
+    if subject.contract is Contract.TREE_LOGITS:
+        return
     world = TreeWorld(WORLDS["toy"], (2,), draws_of(subject))
     yield _exact("tree-calls", subject, world, plan, rounds=2)
 

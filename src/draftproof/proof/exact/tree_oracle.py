@@ -16,13 +16,17 @@ from draftproof.proof.subjects.raised import phrase
 from draftproof.proof.subjects.subject import Subject
 from draftproof.proof.trees.call import DrawnTree, call_subject
 from draftproof.proof.worlds.law import Text, complete
+from draftproof.proof.worlds.logits_world import LogitsWorld
 from draftproof.proof.worlds.tree_world import Choose, TreeWorld
 
 __all__ = ["draw_tree", "oracle_tree_law"]
 
 
 def draw_tree(world: TreeWorld, text: Text, choose: Choose) -> DrawnTree:
-    """Draw a whole tree after a text, level by level; laws of leaves' children are NaN."""
+    """Draw a whole tree after a text, level by level; laws of leaves' children are NaN.
+
+    In a world of logits it has these, and the request.
+    """
     tokens: list[int] = []
     parents: list[int] = []
     prefixes: list[Text] = [()]
@@ -33,11 +37,14 @@ def draw_tree(world: TreeWorld, text: Text, choose: Choose) -> DrawnTree:
             tokens += drawn
             parents += [context - 1] * len(drawn)
             prefixes += [(*prefix, token) for token in drawn]
-    rows = [world.world.row(text + prefix) for prefix in prefixes]
-    draft, target = world.laws
-    q = draft[rows]
-    q[[context for context in range(len(rows)) if context - 1 not in parents]] = np.nan
-    return DrawnTree(tuple(tokens), tuple(parents), q, target[rows])
+    leaves = [context for context in range(len(prefixes)) if context - 1 not in parents]
+    if isinstance(world.world, LogitsWorld):
+        q, p, request = world.world.contexts(text, prefixes)
+    else:
+        rows = [world.world.row(text + prefix) for prefix in prefixes]
+        q, p, request = world.laws[0][rows], world.laws[1][rows], None
+    q[leaves] = np.nan
+    return DrawnTree(tuple(tokens), tuple(parents), q, p, request)
 
 
 def oracle_tree_law(

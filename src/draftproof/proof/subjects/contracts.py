@@ -32,6 +32,8 @@ class Contract(enum.StrEnum):
     """Several drafts of one token, the token back."""
     TREE = "tree"
     """One tree of drafts, the tokens of its accepted path and the one after them back."""
+    TREE_LOGITS = "tree-logits"
+    """One tree of drafts, with logits and sampling parameters in place of laws."""
     LOGITS = "logits"
     """Logits and sampling parameters in place of laws."""
 
@@ -55,7 +57,7 @@ class Contract(enum.StrEnum):
     @property
     def is_tree(self) -> bool:
         """Whether it samples where a place has several drafts."""
-        return self in (Contract.SIBLINGS, Contract.TREE)
+        return self in (Contract.SIBLINGS, Contract.TREE, Contract.TREE_LOGITS)
 
 
 _SHAPES: dict[Contract, tuple[tuple[str, ...], ...]] = {
@@ -70,6 +72,18 @@ _SHAPES: dict[Contract, tuple[tuple[str, ...], ...]] = {
     Contract.PRACTICE: (("draft_tokens", "draft_probs", "target_probs", "random_samples"),),
     Contract.SIBLINGS: (("siblings", "q", "p", "rng"),),
     Contract.TREE: (("token_ids", "parents", "q", "p", "rng"),),
+    Contract.TREE_LOGITS: (
+        (
+            "token_ids",
+            "parents",
+            "draft_logits",
+            "target_logits",
+            "params",
+            "draft_params",
+            "history",
+            "rng",
+        ),
+    ),
     Contract.LOGITS: (
         (
             "draft",

@@ -151,7 +151,8 @@ def load(spec: str, contract: Contract | str | None = None) -> Subject:
         spec: ``module:attr`` or ``path/to/file.py:attr`` (see `draftproof.proof.subjects.loading`);
             ``own:BACKEND`` or ``own:BACKEND:RULE``, our own `draftproof.verify` on that backend;
             ``mutant:NAME``, one of the wrong verifiers; ``tree:RULE`` and ``tree-mutant:NAME``,
-            those of trees; ``own:logits``, ``own:logits:BACKEND`` and ``logits-mutant:NAME``,
+            those of trees; ``tree-logits:RULE`` and ``tree-logits-mutant:NAME``, of trees from
+            logits; ``own:logits``, ``own:logits:BACKEND`` and ``logits-mutant:NAME``,
             those from logits.
         contract: its contract; guessed from its signature if left out.
 
@@ -166,6 +167,12 @@ def load(spec: str, contract: Contract | str | None = None) -> Subject:
         from draftproof.proof.trees import gallery
 
         return gallery.load_own(name) if place == "tree" else gallery.load_tree_mutant(name)
+    if place in ("tree-logits", "tree-logits-mutant"):
+        from draftproof.proof.trees import from_logits as trees_from_logits
+
+        if place == "tree-logits":
+            return trees_from_logits.load_own(name)
+        return trees_from_logits.load_mutant(name)
     if place == "logits-mutant" or (place == "own" and name.partition(":")[0] == "logits"):
         from draftproof.proof.logits import gallery as from_logits
 

@@ -1,15 +1,20 @@
 """How a verifier of siblings or of a tree is called, and how its output is read.
 
-======== ==================================================== ================================
-Contract Call                                                 Returns
-======== ==================================================== ================================
-siblings f(siblings [K], q [V], p [V], rng)                   the token of this place
-tree     f(token_ids [N], parents [N], q [N+1, V], p [N+1, V], the tokens of the accepted path
-         rng)                                                 and the one after them
-======== ==================================================== ================================
+=========== ==================================================== ===============================
+Contract    Call                                                 Returns
+=========== ==================================================== ===============================
+siblings    f(siblings [K], q [V], p [V], rng)                   the token of this place
+tree        f(token_ids [N], parents [N], q [N+1, V], p [N+1, V], the tokens of the accepted path
+            rng)                                                 and the one after them
+tree-logits f(token_ids [N], parents [N], draft_logits [N+1, V], the same
+            target_logits [N+1, V], params, draft_params,
+            history, rng)
+=========== ==================================================== ===============================
 
 A parent is an earlier node, or -1 for the root; row 0 of q and p belongs to the root, row n + 1 to
 node n, and rows of q whose context has no children are NaN. Siblings are numbered in draw order.
+``params`` and ``draft_params`` are `SamplingParams`, a grammar's masks in them with a row for each
+context; ``history`` is the list of tokens that the request has emitted so far.
 How they were drawn is what the subject asks for: the attribute ``draws`` of the callable, a
 `draftproof.Draws` or its value; without replacement if it has none.
 """
@@ -21,6 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from draftproof.logits.params import SamplingParams
 from draftproof.proof.subjects.contracts import Contract
 from draftproof.proof.subjects.emission import ContractBroken, read_row
 from draftproof.proof.subjects.subject import Subject
@@ -37,13 +43,21 @@ class DrawnTree:
 
     Attributes:
         token_ids, parents: int64 [N].
-        q, p: float64 [N+1, V].
+        q, p: float64 [N+1, V], laws or logits.
+        request: of logits: the parameters of the target and of the drafter, and the history.
     """
 
-    def __init__(self, token_ids: Text, parents: Text, q: Array, p: Array) -> None:
+    def __init__(
+        self,
+        token_ids: Text,
+        parents: Text,
+        q: Array,
+        p: Array,
+        request: tuple[SamplingParams, SamplingParams, Text] | None = None,
+    ) -> None:
         self.token_ids = np.array(token_ids, dtype=np.int64)
         self.parents = np.array(parents, dtype=np.int64)
-        self.q, self.p = q, p
+        self.q, self.p, self.request = q, p, request
 
     @property
     def depth(self) -> int:
@@ -79,8 +93,12 @@ def call_subject(subject: Subject, tree: DrawnTree, rng: np.random.Generator) ->
     if subject.contract is Contract.SIBLINGS:
         given = (tree.token_ids, tree.q[0], tree.p[0])
     copies = [array.copy() for array in given]
+    more: list[Any] = []
+    if subject.contract is Contract.TREE_LOGITS:
+        assert tree.request is not None, "a tree of logits"
+        more = [*tree.request[:2], list(tree.request[2])]
     with np.errstate(all="ignore"):
-        result = subject.call(*copies, rng)
+        result = subject.call(*copies, *more, rng)
     if any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(given, copies, strict=True)):
         raise ContractBroken("wrote to an input; wanted inputs unchanged")
     vocabulary = tree.p.shape[1]

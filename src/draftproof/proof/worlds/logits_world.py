@@ -105,6 +105,22 @@ class LogitsWorld(World):
             return masked, self.draft_params
         return masked, replace(self.draft_params, allowed_tokens=mask)
 
+    def contexts(
+        self, text: Text, prefixes: Sequence[Text]
+    ) -> tuple[Floats, Floats, tuple[SamplingParams, SamplingParams, Text]]:
+        """Return the logits of the drafter and of the target behind each prefix, and the request.
+
+        Its masks have a row for each prefix.
+        """
+        states = [self._states((), (*text, *prefix))[0] for prefix in prefixes]
+        params, draft_params = self.params, self.draft_params
+        if self.grammar is not None:
+            params = replace(params, allowed_tokens=self.grammar[states])
+            if self.draft_grammar:
+                draft_params = replace(draft_params, allowed_tokens=self.grammar[states])
+        request = params, draft_params, (*self.history, *text)
+        return self.draft_logits[states], self.target_logits[states], request
+
     @cached_property
     def tables(self) -> tuple[Floats, Floats]:
         """The laws of the target and of the drafter by `row`, in float64."""
