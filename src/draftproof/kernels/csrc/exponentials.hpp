@@ -22,10 +22,10 @@ constexpr double kLog2High = 0x1.62e42feep-1, kLog2Low = 0x1.a39ef35793c76p-33;
 constexpr double kLog2E = 1.442695040888963407359924681001892137;
 
 // 2^((z - shift) * scale), for z <= shift, as computed below in float32, errs by no more than
-// kPowerError + kDepthError * |log| of itself, relatively: the polynomial and its roundings; and
-// two more of a sum; and those of z - shift, of the scale and, without a fused one, of their product.
+// kPowerError of itself, relatively: the polynomial and its roundings, and two more of a sum; and by
+// |log| times the errors of z - shift, of the scale, and of their product where it is not fused.
 constexpr double kPowerError = 6 * 0x1p-24;
-constexpr double kDepthError = 3 * 0x1p-24;
+constexpr double kRoundoff = 0x1p-24;
 
 // Of NaN all are NaN; of -inf, and of what lies too deep for their type, exactly 0.
 struct Exponentials {
@@ -53,6 +53,7 @@ struct Exponentials {
                          double* weights);
     void (*widen_float16)(const std::uint16_t* words, std::int64_t n, float* out);
     void (*widen_bfloat16)(const std::uint16_t* words, std::int64_t n, float* out);
+    bool fuses;
 
     void keep(const float* z, std::int64_t n, float least, float most, float* weights) const {
         keep_float32(z, n, least, most, weights);

@@ -8,6 +8,7 @@ namespace DRAFTPROOF_ISA {
 
 // a * b + c, in one rounding where the machine has it: nothing here has to round alike everywhere.
 #if DRAFTPROOF_X86 && DRAFTPROOF_VECTOR_BYTES > 16
+constexpr bool kFuses = true;
 DRAFTPROOF_INLINE FloatV fused(FloatV a, FloatV b, FloatV c) {
     return (FloatV)DRAFTPROOF_MM(fmadd_ps)((Floats)a, (Floats)b, (Floats)c);
 }
@@ -15,6 +16,7 @@ DRAFTPROOF_INLINE DoubleV fused(DoubleV a, DoubleV b, DoubleV c) {
     return (DoubleV)DRAFTPROOF_MM(fmadd_pd)((Doubles)a, (Doubles)b, (Doubles)c);
 }
 #else
+constexpr bool kFuses = false;
 template <typename V>
 DRAFTPROOF_INLINE V fused(V a, V b, V c) {
     return a * b + c;
@@ -266,7 +268,7 @@ static void widen_bfloat16(const std::uint16_t* words, std::int64_t n, float* ou
 constexpr Exponentials kExponentials = {
     sum_powers_float32, powers_float32, powers_float64, natural_float64, sum_above_float32,
     find_float32,       bins_float32,   keep_float32,   keep_float64,    widen_float16,
-    widen_bfloat16,
+    widen_bfloat16,     kFuses,
 };
 
 #undef DRAFTPROOF_INLINE

@@ -366,7 +366,9 @@ class LogitLaw {
             return;
         }
         const double depth = std::log(row_.size / total_) + gap;
-        error_ = kPowerError + kDepthError * depth + order_error();
+        const double scale_error = std::fabs(scale32_ / scale_ - 1);
+        const double depth_error = scale_error + (exps().fuses ? 1.01 : 2.01) * kRoundoff;
+        error_ = kPowerError + depth_error * depth + order_error();
         written_error_ = 2 * error_ + 4 * 0x1p-24;
     }
 
