@@ -144,6 +144,18 @@ def test_a_uniform_close_to_an_edge_is_settled_in_float64(V):
             assert result[0][0, 0] == np.searchsorted(edges, u, side="right")
 
 
+@pytest.mark.parametrize("V", [64, 2000, 5000])
+@pytest.mark.parametrize(("low", "high"), [(0.0, 5e-324), (-1.7e308, 1.7e308)])
+def test_top_p_has_any_range(low, high, V):
+    """A range without a reciprocal, or beyond float64's, has no bins."""
+    z = np.where(np.arange(V) == V // 2, high, np.full((1, 1, V), low))
+    result = both(
+        np.zeros((1, 0), int), None, z, params=SamplingParams(top_p=0.25), uniforms=([[]], [0.61])
+    )
+    equally_likely = int(0.61 * V / 4)  # of tokens 0 to V / 4 - 2 and of V / 2
+    assert result[0][0, 0] == (V // 2 if low < 0 else equally_likely)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_tiny_ratio_keeps_its_precision(dtype):
     """p / q = 1e-9 within 1e-6 of itself, which an absolute error of float32 sums would drown."""

@@ -22,6 +22,8 @@ ROWS = {
     "banned": np.where(RNG.random(V) < 0.3, -np.inf, RNG.normal(size=V)),
     "underflow": np.where(RNG.random(V) < 0.5, RNG.normal(size=V), -800.0),
     "two tokens": np.where(np.arange(V) < 2, np.arange(V), -np.inf),
+    "denormal": np.where(np.arange(V) == 7, 5e-324, 0.0),
+    "beyond float64": np.where(np.arange(V) == 7, 1.7e308, -1.7e308),
 }
 PARAMS = [
     SamplingParams(top_p=0.9),

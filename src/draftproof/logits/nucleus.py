@@ -46,9 +46,11 @@ def quick_law(z: Row, params: SamplingParams) -> Row:
 def _top_p(z: Row, kept: Set, w: Row, params: SamplingParams) -> Set:
     """`draftproof.reference.processing.top_p`: tokens of one bin are sorted, the rest are clear."""
     top, bottom = z[kept].max(), z[w > 0].min()
-    if not top > bottom:
+    with np.errstate(over="ignore", divide="ignore"):
+        scale = (BINS - 1) / (top - bottom)
+    if not 0 < scale < np.inf:  # all alike, or a range that is denormal or beyond float64's
         return processing.top_p(z, kept, w, params.top_p, params.tie_policy.at_mass)
-    bins = ((top - np.clip(z, bottom, top)) * ((BINS - 1) / (top - bottom))).astype(np.int64)
+    bins = ((top - np.clip(z, bottom, top)) * scale).astype(np.int64)
     mass = np.bincount(bins, weights=w, minlength=BINS)
     above = mass.cumsum()
     needed = params.top_p * above[-1]

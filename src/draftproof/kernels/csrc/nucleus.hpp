@@ -234,6 +234,11 @@ class Nucleus {
             return crossing(candidate(k), below, target, margin);
         }
         const double per = kLast / (top - least);
+        if (!(0 < per && per < kInfinity)) {  // the range is beyond double's, or denormal
+            near_.clear();
+            for (std::size_t k = 0; k < count_; ++k) near_.push_back(candidate(k));
+            return cross(near_, below, target, margin);
+        }
         std::fill(bins_, bins_ + kLast + 1, 0.0);
         const auto bin = [&](double z) { return static_cast<int>((top - z) * per); };
         for (std::size_t k = 0; k < count_; ++k) bins_[bin(z_[k])] += weights_[k];
