@@ -299,6 +299,22 @@ def test_logprobs_are_the_definitions(V):
                 )
 
 
+@pytest.mark.parametrize("V", [30, 600])
+def test_what_a_filter_keeps_at_no_probability_is_no_alternative(V):
+    z = np.full((1, 1, V), -800.0)  # exp(-800) underflows
+    z[..., 3:5] = 0
+    for params, alternatives in ((SamplingParams(top_k=9), 2), (SamplingParams(), 9)):
+        for backend in ("reference", "native"):
+            result = verify_logits(
+                np.zeros((1, 0), int), None, z, params=params, uniforms=([[]], [0.5]), logprobs=9,
+                backend=backend,
+            )  # fmt: skip
+            top = result.logprobs.top_token_ids[0, 0]
+            assert top.tolist() == [3, 4, 0, 1, 2, 5, 6, 7, 8][:alternatives] + [-1] * (
+                9 - alternatives
+            )
+
+
 @pytest.mark.parametrize("spread", [0.0, 1e-4, 1.0, 6.0])
 @pytest.mark.parametrize(
     "params",

@@ -93,7 +93,7 @@ class LogitLogprobs {
         best_.clear();
         if (law_.is_list()) {
             for (const Candidate& at : law_.list()) {
-                if (at.weight > 0 || !is_filtered_) {
+                if (has(at.weight)) {
                     best_.push_back({at.token, logarithm(at.z), 0});
                 }
             }
@@ -112,12 +112,16 @@ class LogitLogprobs {
         }
     }
 
+    // Whether the law has a token of this weight: a filter has dropped what is too unlikely.
+    bool has(double weight) const { return !is_filtered_ || weight / law_.total() > 0; }
+
     // What is kept, from `least` up; n at least, if there are so many.
     void list_from(double least) {
         least -= std::isfinite(least) ? slack(least) : 0;
         law_.visit(least, [&](std::int64_t start, int n, const auto* z) {
             for (int i = 0; i < n; ++i) {
-                if (z[i] >= least && z[i] > -kInfinity && law_.kept().has(z[i], start + i)) {
+                if (z[i] >= least && z[i] > -kInfinity && law_.kept().has(z[i], start + i) &&
+                    has(law_.weight(z[i]))) {
                     best_.push_back({start + i, logarithm(z[i]), 0});
                 }
             }
