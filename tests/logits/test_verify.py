@@ -322,6 +322,18 @@ def test_levels_of_validation(how, level):
     assert result.status.tolist() == [unread, RowStatus.TARGET_NOT_FINITE]
 
 
+@pytest.mark.parametrize("bad", [-np.inf, np.nan, np.inf])
+def test_an_unjudged_row_without_a_law_has_logprobs_without_a_warning(how, bad):
+    logits = np.zeros((1, 3, 5))
+    logits[0, 1] = bad
+    result = verify_logits(
+        [[1, 2]], DraftLogits(logits[:, :2]), logits, params=SamplingParams(min_p=0.1, top_p=0.5),
+        uniforms=([[0.0, 0.0]], [0.5]), rule="block", validate="off", logprobs=1, backend=how,
+        on_bad_row="status",
+    )  # fmt: skip
+    assert result.logprobs.top_token_ids.shape == (1, 3, 1)
+
+
 def test_full_validation_asks_of_a_greedy_request_what_an_argmax_asks(how):
     logits = np.array([[[3.0, -2.0], [np.nan, 1.0]], [[-2.0, 3.0], [-np.inf, np.nan]]])
     call = {"params": SamplingParams(temperature=0), "validate": "full", "backend": how}

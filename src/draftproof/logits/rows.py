@@ -165,9 +165,9 @@ class LogitRows:
         else:
             z = self.edited(at, request, position)
             temperature = 1.0 if self.greedy[request] else float(self.params.temperature[request])
-            if not self.greedy[request] and self.params.filters[request]:
-                kept = processing.law(z, self.params.requests[request]) > 0
-                z = np.where(kept, z, -np.inf)
+            filters = not self.greedy[request] and self.params.filters[request]
+            if filters and np.isfinite(z.max()):  # else an unjudged row without a law
+                z = np.where(processing.law(z, self.params.requests[request]) > 0, z, -np.inf)
         z = np.where(np.isnan(z), -np.inf, z)
         with np.errstate(invalid="ignore"):  # a greedy row may hold +inf
             scaled = (z - z.max()) / temperature
