@@ -146,6 +146,7 @@ def verify_forest(
     parents: Array,
     draw_order: Array | None,
     draft_probs: Array | None,
+    sparse_ids: Array | None,
     target_probs: Array,
     greedy: Array | None,
     accept: Array,

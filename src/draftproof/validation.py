@@ -256,18 +256,24 @@ def _row_faults(batch: Batch, side: Side, row: int, position: int) -> Iterator[F
     if side is DRAFT and batch.sparse_ids is not None:
         assert batch.drafter_sparse_ids is not None
         tokens = batch.drafter_sparse_ids[batch.draft_index(row, position)]
-        beyond = np.flatnonzero(tokens >= batch.drafter_vocabulary)
-        if len(beyond):
-            yield Fault(
-                RowStatus.SPARSE_ID_OUT_OF_RANGE,
-                "draft_probs.ids",
-                f"{place}, entry {beyond[0]}",
-                _spelled(tokens[beyond[0]]),
-                f"a token id in 0..{batch.drafter_vocabulary - 1}, or -1 for padding",
-                "pad with -1",
-            )
+        yield from sparse_id_faults(side, place, tokens, batch.drafter_vocabulary)
         numbers, tokens = numbers[tokens >= 0], tokens[tokens >= 0]
     yield from law_faults(side, place, numbers, tokens, stored.dtype, columns)
+
+
+def sparse_id_faults(
+    side: Side, place: str, ids: npt.NDArray[Any], vocabulary: int
+) -> Iterator[Fault]:
+    """Judge the ids of a sparse law."""
+    for entry in np.flatnonzero(ids >= vocabulary)[:1]:
+        yield Fault(
+            RowStatus.SPARSE_ID_OUT_OF_RANGE,
+            f"{side.argument}.ids",
+            f"{place}, entry {entry}",
+            _spelled(ids[entry]),
+            f"a token id in 0..{vocabulary - 1}, or -1 for padding",
+            "pad with -1",
+        )
 
 
 def law_faults(

@@ -12,7 +12,7 @@ from draftproof.trees.batch import TreeBatch
 from draftproof.trees.draft_tree import DraftTree, Draws
 from draftproof.trees.result import TreeResult
 from draftproof.trees.rules import TREE_RULES, TreeRule
-from draftproof.types import IntArray
+from draftproof.types import IntArray, SparseProbs
 from draftproof.validation import VALIDATE, mass_tolerance
 
 __all__ = ["RULES", "uniform", "verify_forest", "verify_plain"]
@@ -35,10 +35,15 @@ def verify_forest(
     """Verify a batch; arguments and results are `draftproof.reference.forest.verify_forest`'s.
 
     Reads the rows at the nodes of each row's path alone (traversal: every row), and allocates the
-    result and, per thread, a few numbers for each node and each block of the vocabulary.
+    result and, per thread, a few numbers for each node and each block of the vocabulary; of sparse
+    laws a dense row for each context that it reads.
     """
     tree, target_probs = batch.tree, batch.nodes.target_probs
-    draft_probs = tree.draft_probs if rule.needs_draft_probs else None
+    laws = tree.draft_probs if rule.needs_draft_probs else None
+    sparse_ids, draft_probs = None, laws
+    if isinstance(laws, SparseProbs):
+        sparse_ids, draft_probs = np.ascontiguousarray(laws.ids), laws.probs
+    assert not isinstance(draft_probs, SparseProbs)
     size, vocabulary = tree.size, batch.nodes.vocabulary
     depth = _native.forest_depth(tree.num_nodes, tree.parents)
     path = np.empty((size, depth), dtype=np.int64)
@@ -50,6 +55,7 @@ def verify_forest(
         tree.parents,
         tree.draw_order,
         draft_probs,
+        sparse_ids,
         target_probs,
         batch.nodes.greedy,
         np.ascontiguousarray(accept, np.float64),
@@ -58,7 +64,7 @@ def verify_forest(
         VALIDATE.index(validate),
         tree.draws in _DISTINCT,
         mass_tolerance(target_probs.dtype, vocabulary),
-        0.0 if draft_probs is None else mass_tolerance(draft_probs.dtype, vocabulary),
+        0.0 if draft_probs is None else mass_tolerance(draft_probs.dtype, draft_probs.shape[2]),
         num_threads,
         available_threads,
         path,

@@ -11,6 +11,7 @@ from draftproof.arrays import widen
 from draftproof.batch import Batch, padded_batch
 from draftproof.errors import complaint
 from draftproof.trees.draft_tree import DraftTree
+from draftproof.types import SparseProbs
 
 __all__ = ["TreeBatch", "tree_batch"]
 
@@ -33,8 +34,15 @@ class TreeBatch(NamedTuple):
 
     def draft_row(self, row: int, context: int) -> npt.NDArray[np.float64]:
         """The law that the context's children were drawn from."""
-        assert self.tree.draft_probs is not None, "check_rule has seen to it"
-        return widen(self.tree.draft_probs[row, context])
+        laws = self.tree.draft_probs
+        assert laws is not None, "check_rule has seen to it"
+        if not isinstance(laws, SparseProbs):
+            return widen(laws[row, context])
+        ids, listed = laws.ids[row, context], widen(laws.probs[row, context])
+        dense, known = np.zeros(self.nodes.vocabulary), (ids >= 0) & (ids < self.nodes.vocabulary)
+        with np.errstate(invalid="ignore"):
+            np.add.at(dense, ids[known], listed[known])
+        return dense
 
 
 def tree_batch(tree: DraftTree, target_probs: Any, greedy: Any = None) -> TreeBatch:
@@ -50,7 +58,8 @@ def tree_batch(tree: DraftTree, target_probs: Any, greedy: Any = None) -> TreeBa
             )
         )
     nodes = padded_batch(tree.token_ids, None, target_probs, tree.num_nodes, greedy)
-    width = nodes.vocabulary if tree.draft_probs is None else tree.draft_probs.shape[-1]
+    laws = tree.draft_probs
+    width = nodes.vocabulary if not isinstance(laws, np.ndarray) else laws.shape[-1]
     if width != nodes.vocabulary:
         raise ValueError(
             complaint(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from draftproof.arrays import as_integers, as_probabilities
 from draftproof.errors import complaint
 from draftproof.reference.tree import children_of
-from draftproof.types import IntArray
+from draftproof.types import IntArray, SparseProbs
 
 __all__ = ["DraftTree", "Draws"]
 
@@ -43,9 +43,9 @@ class DraftTree:
     Attributes:
         token_ids: integers [B, N]; what lies at or past ``num_nodes[b]`` is never read.
         parents: integers [B, N], the parent of each node: an earlier node, or -1 for the root.
-        draft_probs: floats [B, N+1, V], the law that each context's children were drawn from; rows
-            of contexts without children are never read (they may be NaN). None for rules that
-            need no q.
+        draft_probs: floats [B, N+1, V], the law that each context's children were drawn from, or
+            `SparseProbs` of shape [B, N+1, M]; rows of contexts without children are never read
+            (they may be NaN). None for rules that need no q.
         draws: how siblings were drawn, a `Draws` or its value.
         num_nodes: integers [B] in 0..N; N if it is left out.
         draw_order: integers [B, N]: siblings are tried in ascending order of it.
@@ -61,7 +61,7 @@ class DraftTree:
 
     token_ids: IntArray
     parents: IntArray
-    draft_probs: npt.NDArray[Any] | None
+    draft_probs: npt.NDArray[Any] | SparseProbs | None
     draws: Draws
     num_nodes: IntArray
     draw_order: IntArray | None
@@ -70,7 +70,7 @@ class DraftTree:
         self,
         token_ids: npt.ArrayLike,
         parents: npt.ArrayLike,
-        draft_probs: npt.ArrayLike | None = None,
+        draft_probs: npt.ArrayLike | SparseProbs | None = None,
         draws: Draws | str = Draws.WITHOUT_REPLACEMENT,
         num_nodes: npt.ArrayLike | None = None,
         draw_order: npt.ArrayLike | None = None,
@@ -86,9 +86,7 @@ class DraftTree:
         put(self, "num_nodes", as_integers("num_nodes", counts, (B,)).copy())
         put(self, "draw_order", None)
         if draft_probs is not None:
-            fix = "pass the law of the root's children, then that of each node's children"
-            laws = as_probabilities("draft_probs", draft_probs, (B, N + 1), "V", fix=fix)
-            put(self, "draft_probs", laws)
+            put(self, "draft_probs", _laws(draft_probs, (B, N + 1)))
         self._check_counts()
         self._check_parents()
         if draw_order is not None:
@@ -131,14 +129,15 @@ class DraftTree:
         """Join batches into one, padded to the largest tree; they must agree on draws and V."""
         N = max((tree.max_nodes for tree in trees), default=0)
         kinds = {tree.draws for tree in trees}
-        lawful = {tree.draft_probs is not None for tree in trees}
-        if len(kinds) != 1 or len(lawful) != 1:
+        laws = [tree.draft_probs for tree in trees]
+        if len(kinds) != 1 or len({type(law) for law in laws}) != 1:
             raise ValueError(
                 complaint(
                     "trees",
                     "",
                     found=f"{len(trees)} trees, of draws {', '.join(sorted(kinds)) or 'none'}",
-                    wanted="one or more trees of one kind of draws, all or none with draft laws",
+                    wanted="one or more trees of one kind of draws, all or none with draft laws, "
+                    "all dense or all sparse",
                     fix="verify trees of different kinds in calls of their own",
                 )
             )
@@ -146,9 +145,7 @@ class DraftTree:
         return cls(
             np.concatenate([_padded(tree.token_ids, N, -1) for tree in trees]),
             np.concatenate([_padded(tree.parents, N, -1) for tree in trees]),
-            None
-            if trees[0].draft_probs is None
-            else np.concatenate([_padded(t.draft_probs, N + 1, np.nan) for t in trees]),
+            _stacked(laws, N + 1),
             trees[0].draws,
             np.concatenate([tree.num_nodes for tree in trees]),
             np.concatenate([_padded(tree._order(), N, 0) for tree in trees]) if ordered else None,
@@ -205,6 +202,15 @@ class DraftTree:
             )
 
 
+def _laws(laws: Any, contexts: tuple[int, int]) -> npt.NDArray[Any] | SparseProbs:
+    fix = "pass the law of the root's children, then that of each node's children"
+    if not isinstance(laws, SparseProbs):
+        return as_probabilities("draft_probs", laws, contexts, "V", fix=fix)
+    beyond = np.iinfo(np.int64).max  # no id beyond int64 is padding
+    ids = as_integers("draft_probs.ids", laws.ids, contexts, "M", beyond=beyond)
+    return SparseProbs(ids, as_probabilities("draft_probs.probs", laws.probs, ids.shape))
+
+
 def _draws(value: Any) -> Draws:
     try:
         return Draws(value)
@@ -220,8 +226,30 @@ def _draws(value: Any) -> Draws:
         ) from None
 
 
-def _padded(array: npt.NDArray[Any] | None, length: int, filler: float) -> npt.NDArray[Any]:
-    assert array is not None, "checked by the caller"
+def _stacked(laws: Sequence[Any], contexts: int) -> npt.NDArray[Any] | SparseProbs | None:
+    if laws[0] is None:
+        return None
+    if not isinstance(laws[0], SparseProbs):
+        return np.concatenate([_padded(law, contexts, np.nan) for law in laws])
+    M = max(law.ids.shape[2] for law in laws)
+    columns = [(0, 0), (0, 0)]
+    parts = [
+        np.concatenate(
+            [
+                np.pad(
+                    _padded(getattr(law, part), contexts, filler),
+                    [*columns, (0, M - law.ids.shape[2])],
+                    constant_values=filler,
+                )
+                for law in laws
+            ]
+        )
+        for part, filler in (("ids", -1), ("probs", 0))
+    ]
+    return SparseProbs(parts[0], parts[1])
+
+
+def _padded(array: npt.NDArray[Any], length: int, filler: float) -> npt.NDArray[Any]:
     if array.shape[1] == length:
         return array
     shape = (len(array), length - array.shape[1], *array.shape[2:])

@@ -38,13 +38,14 @@ from draftproof.reference.tree import TreeEmission
 from draftproof.trees.batch import TreeBatch
 from draftproof.trees.draft_tree import Draws
 from draftproof.trees.rules import TreeRule
-from draftproof.types import RowStatus
+from draftproof.types import RowStatus, SparseProbs
 from draftproof.validation import (
     DRAFT,
     TARGET,
     Fault,
     entry_faults,
     law_faults,
+    sparse_id_faults,
     uniform_fault,
 )
 
@@ -187,10 +188,16 @@ def _laws(batch: TreeBatch, row: int, context: int, *, with_draft: bool) -> Iter
 def _law(batch: TreeBatch, side: Any, row: int, context: int) -> Iterator[Fault]:
     laws = batch.nodes.target_probs if side is TARGET else batch.tree.draft_probs
     assert laws is not None, "check_rule has seen to it"
-    stored = laws[row, context]
-    tokens = np.arange(len(stored))
     place = _place(row, context)
-    yield from law_faults(side, place, widen(stored), tokens, stored.dtype, len(stored))
+    if isinstance(laws, SparseProbs):
+        stored, tokens = laws.probs[row, context], laws.ids[row, context]
+        yield from sparse_id_faults(side, place, tokens, batch.nodes.vocabulary)
+        listed = tokens >= 0
+    else:
+        stored = laws[row, context]
+        tokens, listed = np.arange(len(stored)), slice(None)
+    numbers = widen(stored)[listed]
+    yield from law_faults(side, place, numbers, tokens[listed], stored.dtype, len(stored))
 
 
 def _place(row: int, context: int) -> str:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "argmax.hpp"
+#include "dense_rows.hpp"
 #include "draw.hpp"
 #include "judge.hpp"
 #include "laws.hpp"
@@ -34,6 +35,7 @@ struct Forest {
     const std::int64_t *num_nodes, *node_tokens, *parents;
     const std::int64_t* draw_order;  // null for the order of their numbers
     RowTable target, draft;          // rows by context
+    const std::int64_t* sparse_ids;  // beside draft's rows; null if they are dense
     const double *accept, *final;
     const bool* greedy;  // null if no row is
     std::int64_t *path, *token_ids, *num_emitted, *status;
@@ -56,6 +58,7 @@ class TreeVerifier {
         tree_.assign(std::clamp<std::int64_t>(forest_.num_nodes[b], 0, forest_.max_nodes),
                      forest_.node_tokens + first, forest_.parents + first,
                      order ? order + first : nullptr, forest_.accept + first);
+        if (forest_.sparse_ids) dense_.clear(tree_.contexts());
         std::int64_t *path = forest_.path + b * D, *tokens = forest_.token_ids + b * (D + 1);
         std::fill_n(path, D, std::int64_t{-1});
         std::fill_n(tokens, D + 1, std::int64_t{-1});
@@ -75,10 +78,21 @@ class TreeVerifier {
 
    private:
     Row target_row(std::int64_t context) const { return forest_.target.row(b_, -1, context); }
-    Row draft_row(std::int64_t context) const { return forest_.draft.row(b_, -1, context); }
-    // Summed without a float32 rounding unless it is to be `narrow`.
+    Row stored_draft_row(std::int64_t context) const { return forest_.draft.row(b_, -1, context); }
+    const std::int64_t* sparse_ids(std::int64_t context) const {
+        const std::int64_t place = b_ * (forest_.max_nodes + 1) + context;
+        return forest_.sparse_ids ? forest_.sparse_ids + place * forest_.draft.size : nullptr;
+    }
+    Row draft_row(std::int64_t context) const {
+        const Row stored = stored_draft_row(context);
+        if (!forest_.sparse_ids) return stored;
+        return dense_.row(context, stored, sparse_ids(context), forest_.vocabulary);
+    }
+    // Read at contexts with children alone. Summed without a float32 rounding unless it is to be
+    // `narrow`.
     DraftLaw draft_law(std::int64_t context, bool narrow = false) const {
-        return {DraftLaw::Kind::dense, draft_row(context), nullptr, nullptr, narrow};
+        const Row q = tree_.children(context).count ? draft_row(context) : Row{};
+        return {DraftLaw::Kind::dense, q, nullptr, nullptr, narrow && q.dtype != Dtype::float64};
     }
 
     std::int64_t emit() {
@@ -149,7 +163,7 @@ class TreeVerifier {
             return target_only({p, nullptr}, here, final, scratch_, sums_, seen_);
         }
         if (forest_.rule == TreeRule::naive_tree) {
-            const DraftLaw q = draft_law(context, draft_row(context).dtype != Dtype::float64);
+            const DraftLaw q = draft_law(context, true);
             return naive_tree({p, &q}, here, final, scratch_, sums_, seen_);
         }
         bool doubt = true;
@@ -231,6 +245,7 @@ class TreeVerifier {
                 }
             }
             if (seen.sign || forest_.target_side.is_off(seen.p_mass) ||
+                (has_children && is_draft_suspicious(c)) ||
                 (has_children && forest_.draft_side.is_off(seen.q_mass))) {
                 return true;
             }
@@ -257,8 +272,20 @@ class TreeVerifier {
         return suspicious ? judge_row(target_row(context), forest_.target_side) : status::ok;
     }
     std::int64_t judge_draft(std::int64_t context) const {
-        const bool suspicious = seen_.sign || forest_.draft_side.is_off(seen_.q_mass);
-        return suspicious ? judge_row(draft_row(context), forest_.draft_side) : status::ok;
+        const bool suspicious = seen_.sign || forest_.draft_side.is_off(seen_.q_mass) ||
+                                is_draft_suspicious(context);
+        return suspicious ? judge_draft_row(context) : status::ok;
+    }
+    bool is_draft_suspicious(std::int64_t context) const {
+        return forest_.sparse_ids && dense_.is_suspicious(context);
+    }
+    std::int64_t judge_draft_row(std::int64_t context) const {
+        const Row row = stored_draft_row(context);
+        const std::int64_t* ids = sparse_ids(context);
+        for (std::int64_t m = 0; ids && m < row.size; ++m) {
+            if (ids[m] >= forest_.vocabulary) return status::sparse_id_out_of_range;
+        }
+        return judge_row(row, forest_.draft_side, ids);
     }
     std::int64_t judge_rows(std::int64_t context) const {
         const std::int64_t fault = judge_target(context);
@@ -298,7 +325,7 @@ class TreeVerifier {
             const Siblings here = tree_.children(context);
             std::int64_t fault = judge_row(target_row(context), forest_.target_side);
             if (!fault && here.count && forest_.reads_draft()) {
-                fault = judge_row(draft_row(context), forest_.draft_side);
+                fault = judge_draft_row(context);
                 for (std::int64_t i = 0; !fault && i < here.count; ++i) {
                     if (draft_row(context)[here.tokens[i]] == 0) fault = status::draft_zero;
                 }
@@ -312,7 +339,7 @@ class TreeVerifier {
         for (std::int64_t context = 0; context < tree_.contexts(); ++context) {
             std::int64_t fault = judge_row(target_row(context), forest_.target_side);
             if (!fault && tree_.children(context).count) {
-                fault = judge_row(draft_row(context), forest_.draft_side);
+                fault = judge_draft_row(context);
             }
             if (fault) return fault;
         }
@@ -324,6 +351,7 @@ class TreeVerifier {
     const RowSums& sums_;
     std::int64_t b_ = 0;
     Tree tree_;
+    mutable DenseRows dense_;  // of sparse draft laws
     TreeEmission emission_;
     std::vector<DraftLaw> draft_laws_;  // by context
     RowCheck seen_;                     // of the rows at the node that was read last

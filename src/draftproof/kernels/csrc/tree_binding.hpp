@@ -36,7 +36,7 @@ inline std::int64_t forest_depth(nb::handle num_nodes, nb::handle parents) {
 // token_ids and parents [B, N], the laws [B, N+1, V].
 inline void read_trees(Forest& forest, nb::handle num_nodes, nb::handle token_ids,
                        nb::handle parents, nb::handle draw_order, nb::handle draft_probs,
-                       nb::handle target_probs) {
+                       nb::handle sparse_ids, nb::handle target_probs) {
     const Array nodes(token_ids), target(target_probs);
     forest.size = nodes.size(0);
     forest.max_nodes = nodes.size(1);
@@ -47,6 +47,7 @@ inline void read_trees(Forest& forest, nb::handle num_nodes, nb::handle token_id
     forest.draw_order = data_or_null<std::int64_t>(optional_array(draw_order));
     forest.target = target.table();
     if (!draft_probs.is_none()) forest.draft = Array(draft_probs).table();
+    forest.sparse_ids = data_or_null<std::int64_t>(optional_array(sparse_ids));
 }
 
 // path [B, D], emitted [B, D+1], num_emitted and status [B].
@@ -74,8 +75,8 @@ inline void run(const Forest& forest, nb::handle most_threads, nb::handle availa
 
 // The results are written.
 inline void verify_forest(nb::handle num_nodes, nb::handle token_ids, nb::handle parents,
-                          nb::handle draw_order, nb::handle draft_probs, nb::handle target_probs,
-                          nb::handle greedy, nb::handle accept, nb::handle final, int rule,
+                          nb::handle draw_order, nb::handle draft_probs, nb::handle sparse_ids,
+                          nb::handle target_probs, nb::handle greedy, nb::handle accept, nb::handle final, int rule,
                           int validate, bool siblings_differ, double target_tolerance,
                           double draft_tolerance, nb::handle most_threads,
                           nb::handle available_threads, nb::handle path, nb::handle emitted,
@@ -86,7 +87,8 @@ inline void verify_forest(nb::handle num_nodes, nb::handle token_ids, nb::handle
     forest.target_side = target_side(target_tolerance);
     forest.draft_side = draft_side(draft_tolerance);
     forest.siblings_differ = siblings_differ;
-    read_trees(forest, num_nodes, token_ids, parents, draw_order, draft_probs, target_probs);
+    read_trees(forest, num_nodes, token_ids, parents, draw_order, draft_probs, sparse_ids,
+               target_probs);
     forest.accept = Array(accept).as<const double>();
     forest.final = Array(final).as<const double>();
     forest.greedy = data_or_null<bool>(optional_array(greedy));
@@ -156,17 +158,19 @@ inline nb::object verify_tree_plain(nb::handle tree, nb::handle target_probs,
     forest.target_side = target_side(target_tolerance(known.mass_tolerance, target_probs,
                                                       target.dtype(), target.size(2)));
     forest.draft_side = draft_side(0);
-    if (!laws.is_none() && Array(laws).size(2) != target.size(2)) return nb::none();
+    if (!laws.is_none() && !(are_laws(laws) && Array(laws).size(2) == target.size(2))) {
+        return nb::none();
+    }
     if (!forest.reads_draft()) {
         laws = nb::none();
-    } else if (!are_laws(laws)) {
+    } else if (laws.is_none()) {
         return nb::none();
     } else {
         forest.draft_side = draft_side(draft_tolerance(known.mass_tolerance, laws,
                                                        Array(laws).dtype(), target.size(2)));
     }
     forest.siblings_differ = is_member(known.distinct_draws, draws);
-    read_trees(forest, counts, ids, parents, order, laws, target_probs);
+    read_trees(forest, counts, ids, parents, order, laws, nb::none(), target_probs);
     static thread_local std::vector<double> drawn;
     drawn.resize(size * (longest + 1));
     draw_uniforms(generator, drawn.data(), size * (longest + 1));
