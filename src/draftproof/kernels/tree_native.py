@@ -43,7 +43,6 @@ def verify_forest(
     sparse_ids, draft_probs = None, laws
     if isinstance(laws, SparseProbs):
         sparse_ids, draft_probs = np.ascontiguousarray(laws.ids), laws.probs
-    assert not isinstance(draft_probs, SparseProbs)
     size, vocabulary = tree.size, batch.nodes.vocabulary
     depth = _native.forest_depth(tree.num_nodes, tree.parents)
     path = np.empty((size, depth), dtype=np.int64)

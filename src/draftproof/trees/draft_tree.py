@@ -61,7 +61,7 @@ class DraftTree:
 
     token_ids: IntArray
     parents: IntArray
-    draft_probs: npt.NDArray[Any] | SparseProbs | None
+    draft_probs: Any  # an array, `SparseProbs`, or None
     draws: Draws
     num_nodes: IntArray
     draw_order: IntArray | None
