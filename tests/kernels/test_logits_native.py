@@ -300,6 +300,18 @@ def test_logprobs_are_the_definitions(V):
 
 
 @pytest.mark.parametrize("V", [30, 600])
+@pytest.mark.parametrize("temperature", [1e-300, 1e300])
+@pytest.mark.parametrize("scale", [1.0, 1e300])
+def test_temperatures_go_to_the_ends_of_their_range(scale, temperature, V):
+    z = np.random.default_rng(V).normal(size=(1, 1, V)) * scale
+    for params in ({}, {"top_p": 0.7}, {"min_p": 0.3}, {"order": "vllm", "min_p": 1e-9}):
+        both(
+            np.zeros((1, 0), int), None, z, uniforms=([[]], [0.4567]),
+            params=SamplingParams(temperature=temperature, **params),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("V", [30, 600])
 def test_what_a_filter_keeps_at_no_probability_is_no_alternative(V):
     z = np.full((1, 1, V), -800.0)  # exp(-800) underflows
     z[..., 3:5] = 0

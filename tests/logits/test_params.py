@@ -43,6 +43,8 @@ def test_what_is_unset_has_no_effect():
         ("temperature", -0.1),
         ("temperature", math.nan),
         ("temperature", math.inf),
+        ("temperature", 5e-324),
+        ("temperature", 1.7e308),
         ("top_k", -2),
         ("top_p", 0.0),
         ("top_p", 1.01),

@@ -29,7 +29,7 @@ class SamplingParams:
 
     Attributes:
         temperature: logits are divided by it; 0 is greedy: the argmax of the edited logits, ties to
-            the lowest id, filters without effect.
+            the lowest id, filters without effect; else 1e-300 to 1e300.
         top_k: keep the k likeliest tokens; 0 and -1 keep all.
         top_p: keep the likeliest tokens, as few as have this mass; a token is kept iff the mass
             before it is less.
@@ -144,7 +144,8 @@ class SamplingParams:
         object.__setattr__(self, name, value)
 
     def _check_law(self) -> None:
-        self._number("temperature", "a finite number >= 0 (0 is greedy)", lambda x: x >= 0)
+        wanted = "0 (greedy), or a number in 1e-300..1e300, whose reciprocal float64 holds well"
+        self._number("temperature", wanted, lambda x: x == 0 or 1e-300 <= float(x) <= 1e300)
         self._integer("top_k", -1, "an integer >= 1, or 0 for all tokens")
         self._put("top_k", max(self.top_k, 0))
         for name in ("top_p", "typical_p"):
