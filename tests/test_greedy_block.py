@@ -9,12 +9,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from draftproof import GreedyBlockState, RowStatus, SparseProbs, verify
+from draftproof import (
+    GreedyBlockState,
+    RowStatus,
+    SparseProbs,
+    available_backends,
+    verify,
+    verify_packed,
+)
 from draftproof.proof.exact.rule_law import RULES, rule_law
 from draftproof.proof.worlds.catalogue import WORLDS
 
 
-@pytest.fixture(params=["numpy", "reference"])
+@pytest.fixture(params=available_backends())
 def backend(request):
     return request.param
 
@@ -51,6 +58,56 @@ def test_a_drafter_that_could_not_have_written_the_token_leaves_no_state(backend
     assert result.state.num_open.tolist() == [0]
     sparse = SparseProbs(np.array([[[0], [0]]]), np.ones((1, 2, 1)))
     assert verify([[0, 0]], sparse, [P], **options).state.num_open.tolist() == [0]
+
+
+def assert_same(result, expected):
+    assert result.to_lists() == expected.to_lists()
+    np.testing.assert_array_equal(result.status, expected.status)
+    np.testing.assert_array_equal(result.state.remaining, expected.state.remaining)
+    np.testing.assert_array_equal(result.state.factor, expected.state.factor)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("V", [65, 511, 1025, 32_000])
+def test_texts_over_large_vocabularies_are_the_same_on_every_backend(V, dtype):
+    """The kernel sums by blocks where it can; what a round leaves is in the definition's order."""
+    rng, size, longest = np.random.default_rng(V), 1 + 400 // V, 4
+    state = None
+    discounts = 0
+    for _ in range(4):
+        p = rng.random((size, longest + 1, V)) ** 4
+        q = rng.random((size, longest, V)) ** 4 + p[:, :-1]
+        p, q = p / p.sum(-1, keepdims=True), q / q.sum(-1, keepdims=True)
+        cumulative = np.cumsum(q, axis=-1)
+        drafts = (cumulative < rng.random((size, longest, 1)) * cumulative[..., -1:]).sum(-1)
+        uniforms = np.sqrt(rng.random((size, longest))), rng.random(size)
+        arguments = drafts, q.astype(dtype), p.astype(dtype)
+        options = {"uniforms": uniforms, "rule": "greedy-block", "state": state}
+        results = [verify(*arguments, backend=b, **options) for b in available_backends()]
+        for result in results:
+            assert_same(result, results[-1])
+        state = results[-1].state
+        discounts += state.num_open.sum()
+    assert discounts > 0
+
+
+def test_threads_share_no_state():
+    """Rows that two threads verify, beside the same rows alone and packed."""
+    rng, size, V = np.random.default_rng(0), 48, 12_000
+    state = None
+    for _ in range(2):
+        p, q = rng.dirichlet(np.ones(V), (size, 3)), rng.dirichlet(np.ones(V), (size, 2))
+        drafts = rng.integers(V, size=(size, 2))
+        uniforms = rng.random((size, 2)), rng.random(size)
+        options = {"uniforms": uniforms, "rule": "greedy-block", "state": state}
+        results = [verify(drafts, q, p, num_threads=n, **options) for n in (1, 2)]
+        assert_same(*results)
+        state = results[0].state
+    assert state.num_open.any()
+    options["uniforms"] = uniforms[0].reshape(-1), uniforms[1]
+    cuts = np.arange(size + 1) * 2
+    packed = verify_packed(drafts.reshape(-1), q.reshape(-1, V), p.reshape(-1, V), cuts, **options)
+    assert_same(packed, results[0])
 
 
 @pytest.mark.slow
@@ -130,6 +187,13 @@ def test_a_row_needs_the_drafts_that_its_state_speaks_of(backend):
 def test_another_state_is_refused(wrong):
     with pytest.raises(ValueError, match="state"):
         verify([[0, 0]], [Q], [P], **REJECTED, state=wrong)
+
+
+def test_its_arrays_have_one_shape():
+    """A kernel reads one by the shape of the other."""
+    for remaining, factor in ((np.ones((1, 2)), np.ones((1, 1))), (np.ones(2), np.ones(2))):
+        with pytest.raises(ValueError, match=r"factor: found shape .* \[B, L\]"):
+            GreedyBlockState(remaining.astype(np.int64), factor)
 
 
 def test_a_rule_without_state_refuses_one():

@@ -65,6 +65,10 @@ def verify_chain(
     token_ids: Array,
     num_emitted: Array,
     status: Array,
+    remaining: Array | None,
+    factor: Array | None,
+    remaining_after: Array | None,
+    factor_after: Array | None,
     /,
 ) -> int: ...
 def verify_logits(

@@ -51,7 +51,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "greedy-block": Rule(
             "rows",
             keeps_state=True,
-            kernels={"numpy": "draftproof.kernels.greedy_block_numpy", **_REFERENCE},
+            kernels={**_CHAIN, "numpy": "draftproof.kernels.greedy_block_numpy"},
         ),
     }
 )

@@ -35,6 +35,10 @@ class GreedyBlockState:
     factor: npt.NDArray[np.float64]
 
     def __post_init__(self) -> None:
+        if self.remaining.ndim != 2 or self.remaining.shape != self.factor.shape:
+            found = f"shape {self.factor.shape} beside remaining's {self.remaining.shape}"
+            fix = "pass the arrays of a result's state"
+            raise ValueError(complaint("factor", "", found=found, wanted="both [B, L]", fix=fix))
         for array in (self.remaining, self.factor):
             array.flags.writeable = False
 

@@ -93,8 +93,7 @@ def verify(
         validate: ``"touched"``, ``"full"`` or ``"off"``; see `draftproof.validation`.
         on_bad_row: ``"raise"``, or ``"status"``: a row that cannot be decided emits nothing, its
             ``status`` says why, and every other row is as if it were not there.
-        backend: ``"auto"``, ``"native"``, ``"numpy"`` or ``"reference"``; of the rules the native
-            one has ``token``, ``block`` and ``exact-match``.
+        backend: ``"auto"``, ``"native"``, ``"numpy"`` or ``"reference"``.
         num_threads: the most that the native backend may use, by default the CPUs at hand. A
             small call uses fewer, since waking a thread would cost more than it saves.
         return_trace: fill ``result.trace``.

@@ -12,12 +12,14 @@ from draftproof.batch import Batch
 from draftproof.kernels.noise_native import uniform
 from draftproof.kernels.threads import available_threads
 from draftproof.rules import PLAIN_RULES
+from draftproof.state import GreedyBlockState
 from draftproof.types import IntArray, VerifyResult
 from draftproof.validation import VALIDATE, mass_tolerance
 
 __all__ = ["column_of", "uniform", "verify_chain", "verify_plain"]
 
-_RULES = (*PLAIN_RULES, "gumbel")
+Floats = npt.NDArray[np.float64]
+_RULES = (*PLAIN_RULES, "gumbel", "greedy-block")
 """In the order of the kernel's enum."""
 
 
@@ -29,16 +31,18 @@ def verify_chain(
     *,
     validate: str,
     num_threads: int | None = None,
-) -> tuple[IntArray, IntArray, IntArray]:
+) -> tuple[IntArray, IntArray, IntArray] | tuple[IntArray, IntArray, IntArray, GreedyBlockState]:
     """Verify a batch; arguments and results are `draftproof.reference.batch.verify_chain`'s.
 
     Reads the drafted entries up to each row's first rejection and the one or two rows of its last
-    draw (gumbel: rows of p up to the first mismatch, whose noise is made where it is read);
-    allocates the result alone (and, with a ``draft_to_target``, its inverse).
+    draw (gumbel: rows of p up to the first mismatch, whose noise is made where it is read; block:
+    see `draftproof.touched`); allocates the result alone (and, with a ``draft_to_target``, its
+    inverse, and for greedy-block two rows in float64 for each thread).
     """
     size = len(batch.num_draft)
     token_ids = np.empty((size, batch.max_draft + 1), dtype=np.int64)
     num_emitted, status = np.empty((2, size), dtype=np.int64)
+    discounts = _discounts(batch) if rule == "greedy-block" else None
     draft_tolerance = 0.0
     if batch.draft_probs is not None:
         draft_tolerance = mass_tolerance(batch.draft_probs.dtype, batch.draft_probs.shape[-1])
@@ -66,8 +70,23 @@ def verify_chain(
         token_ids,
         num_emitted,
         status,
+        *(discounts or (None,) * 4),
     )
-    return token_ids, num_emitted, status
+    if discounts is None:
+        return token_ids, num_emitted, status
+    return token_ids, num_emitted, status, GreedyBlockState.of_discounts(*discounts[2:])
+
+
+def _discounts(batch: Batch) -> tuple[IntArray, Floats, IntArray, Floats]:
+    """Return the discounts of a batch, ``remaining`` and ``factor`` [B, L], and room for L + 1."""
+    state = batch.state or GreedyBlockState.of_rows([()] * batch.size)
+    size, places = state.remaining.shape
+    return (
+        np.ascontiguousarray(state.remaining, np.int64),
+        np.ascontiguousarray(state.factor, np.float64),
+        np.zeros((size, places + 1), dtype=np.int64),
+        np.zeros((size, places + 1)),
+    )
 
 
 def column_of(batch: Batch) -> npt.NDArray[np.int32] | None:

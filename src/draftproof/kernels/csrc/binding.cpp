@@ -56,6 +56,7 @@ std::int64_t run(const Call& call, int threads) {
 // accept, final: uniforms; for gumbel the rows' seeds and first positions.
 // target_tolerance, draft_tolerance: how far from 1 a row's mass may lie.
 // token_ids, num_emitted, status: written. Returns the bits of all rows together.
+// remaining, factor: greedy-block's state, and where the next one is written (zeros); else None.
 std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_ids,
                           nb::handle draft_probs, nb::handle sparse_ids, nb::handle column_of,
                           nb::handle target_probs, nb::handle num_draft, nb::handle cu_num_draft,
@@ -64,7 +65,9 @@ std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_i
                           int rule, int validate, double target_tolerance,
                           double draft_tolerance, nb::handle most_threads,
                           nb::handle available_threads, nb::handle token_ids,
-                          nb::handle num_emitted, nb::handle status_bits) {
+                          nb::handle num_emitted, nb::handle status_bits, nb::handle remaining,
+                          nb::handle factor, nb::handle remaining_after,
+                          nb::handle factor_after) {
     Call call{};
     call.rule = static_cast<Rule>(rule);
     call.validate = static_cast<Validate>(validate);
@@ -75,6 +78,9 @@ std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_i
     read_laws(call, target_probs, draft_probs, sparse_ids, column_of);
     read_drafts(call, draft_token_ids, drafter_token_ids, num_draft, cu_num_draft, greedy);
     read_results(call, accept, final, token_ids, num_emitted, status_bits);
+    if (call.rule == Rule::greedy_block) {
+        read_discounts(call, remaining, factor, remaining_after, factor_after);
+    }
     std::int64_t looks = call.size;
     if (call.rule == Rule::gumbel) {
         call.seeds = Array(accept).as<const std::uint64_t>();
@@ -264,7 +270,9 @@ NB_MODULE(_native, module) {
                "target_probs"_a, "num_draft"_a, "cu_num_draft"_a.none(), "greedy"_a.none(),
                "accept"_a, "final"_a, "max_draft"_a, "drafter_vocabulary"_a, "rule"_a,
                "validate"_a, "target_tolerance"_a, "draft_tolerance"_a, "most_threads"_a.none(),
-               "available_threads"_a, "token_ids"_a, "num_emitted"_a, "status"_a);
+               "available_threads"_a, "token_ids"_a, "num_emitted"_a, "status"_a,
+               "remaining"_a.none(), "factor"_a.none(), "remaining_after"_a.none(),
+               "factor_after"_a.none());
     module.def("verify_logits", &verify_logits, "draft_token_ids"_a, "drafter_token_ids"_a,
                "draft_laws"_a.none(), "sparse_ids"_a.none(), "column_of"_a.none(),
                "target_logits"_a, "target"_a, "draft"_a.none(), "num_draft"_a,

@@ -3,13 +3,14 @@
 
 #include <cstdint>
 
+#include "discounts.hpp"
 #include "judge.hpp"
 #include "laws.hpp"
 #include "status.hpp"
 
 namespace draftproof {
 
-enum class Rule { token, exact_match, block, gumbel };
+enum class Rule { token, exact_match, block, gumbel, greedy_block };
 
 // One call's arrays, in either layout. Row b's drafts are draft_token_ids[first(b) + i].
 struct Call {
@@ -31,6 +32,7 @@ struct Call {
     const std::uint64_t* seeds;     // gumbel's, in place of uniforms
     const std::int64_t* positions;  // of a row's first token in its text
     const bool* greedy;             // null if no row is
+    DiscountTable discounts;        // greedy_block's; none for other rules
     std::int64_t* token_ids;
     std::int64_t* num_emitted;
     std::int64_t* status;

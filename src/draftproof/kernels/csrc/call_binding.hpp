@@ -95,6 +95,15 @@ inline void read_drafts(Call& call, nb::handle draft_token_ids, nb::handle draft
     call.greedy = data_or_null<bool>(optional_array(greedy));
 }
 
+// Contiguous [B, L]; those that are written [B, L + 1].
+inline void read_discounts(Call& call, nb::handle remaining, nb::handle factor,
+                           nb::handle remaining_after, nb::handle factor_after) {
+    const Array places(remaining);
+    call.discounts = {places.size(1), places.as<const std::int64_t>(),
+                      Array(factor).as<const double>(), Array(remaining_after).as<std::int64_t>(),
+                      Array(factor_after).as<double>()};
+}
+
 inline void read_results(Call& call, nb::handle accept, nb::handle final, nb::handle token_ids,
                          nb::handle num_emitted, nb::handle status_bits) {
     call.accept = Array(accept).as<const double>();

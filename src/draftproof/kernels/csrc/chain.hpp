@@ -36,7 +36,10 @@ class ChainVerifier {
         call_.num_emitted[b] = 0;
         call_.status[b] = judge_shape();
         if (call_.status[b] == status::ok) call_.status[b] = emit();
-        if (call_.status[b] > status::zero_residual) return;
+        if (call_.status[b] > status::zero_residual) {
+            if (call_.rule == Rule::greedy_block) Discounts::keep(call_.discounts, b);
+            return;
+        }
         std::copy(drafts_, drafts_ + tau_, tokens);
         tokens[tau_] = last_token_;
         call_.num_emitted[b] = tau_ + 1;
@@ -87,7 +90,9 @@ class ChainVerifier {
 
     std::int64_t judge_shape() {
         g_ = call_.num_draft[b_];
-        if (g_ < 0 || g_ > call_.max_draft) return status::length_out_of_range;
+        const bool discounted = !(call_.greedy && call_.greedy[b_]);
+        const std::int64_t least = discounted ? call_.discounts.least_draft(b_) : 0;
+        if (g_ < least || g_ > call_.max_draft) return status::length_out_of_range;
         // Copied, and judged as copies: another thread may write to the caller's arrays meanwhile.
         const std::int64_t at = call_.first(b_);
         scratch_.drafts.resize(2 * g_);
@@ -114,6 +119,7 @@ class ChainVerifier {
             case Rule::token: return emit_token();
             case Rule::exact_match: return emit_exact_match();
             case Rule::gumbel: return emit_gumbel(call_.validate != Validate::off);
+            case Rule::greedy_block: return emit_greedy_block(call_.validate != Validate::off);
             default: return emit_block(call_.validate != Validate::off);
         }
     }
@@ -171,7 +177,7 @@ class ChainVerifier {
         return draw_summed(weights, u, sum, scratch_, sums_);
     }
 
-    // draftproof.reference.block, from the last draft down: rows that it does not keep are read too.
+    // draftproof.reference.block.
     std::int64_t emit_block(bool judged) {
         const double* accept = call_.accept + call_.first(b_);
         auto& w = scratch_.ratios;
@@ -188,30 +194,74 @@ class ChainVerifier {
             const std::int64_t fault = judge_entries();
             if (fault) return fault;
         }
-        const bool recovered = g_ > 0 && !(accept[g_ - 1] < w[g_]);
+        return emit_scanned(judged);
+    }
+
+    // draftproof.reference.greedy_block: block without the cap, on what earlier rounds have left.
+    std::int64_t emit_greedy_block(bool judged) {
+        const double* accept = call_.accept + call_.first(b_);
+        bool suspicious = !is_uniform(call_.final[b_]);
+        for (std::int64_t i = 0; i < g_; ++i) {
+            const double p = target_entry(i), q = draft_entry(i);
+            suspicious |= !(is_uniform(accept[i]) && p >= 0 && q >= 0 && p <= kLargest &&
+                            q <= kLargest);
+        }
+        tau_ = g_;
+        if (judged && suspicious) {
+            const std::int64_t fault = judge_entries();
+            if (fault) return fault;
+        }
+        Discounts& discounts = scratch_.discounts;
+        discounts.start(call_.discounts, b_, g_);
+        auto& r = scratch_.ratios;
+        r.assign(g_ + 1, 0);
+        r[0] = 1;
+        for (std::int64_t i = 0; i < g_ && r[i] != 0; ++i) {
+            if (discounts.hold(i)) {
+                const DraftLaw law = draft_law(i);
+                RowCheck check;
+                widen(i, law, check);
+                const std::int64_t fault = judged ? judge_laws(i, &law, check) : status::ok;
+                if (fault) return fault;
+                discounts.measure(i, scratch_.p_row.data(), scratch_.q_row.data(),
+                                  call_.vocabulary);
+            }
+            const double q = draft_entry(i), p = discounts.advance(i, target_entry(i), q);
+            r[i + 1] = p == 0 ? 0 : q > 0 ? r[i] * (p / q) : HUGE_VAL;
+        }
+        return emit_scanned(judged);
+    }
+
+    // The scan for the drafts to keep, from the last one down, by the ratios in the scratch: rows
+    // that it does not keep are read too.
+    std::int64_t emit_scanned(bool judged) {
+        const double* accept = call_.accept + call_.first(b_);
+        const auto& ratios = scratch_.ratios;
+        const bool recovered = g_ > 0 && !(accept[g_ - 1] < ratios[g_]);
         const double u = call_.final[b_];
-        DraftLaw law{};
+        DraftLaw law{}, wide_law{};
         Weights weights{call_.target_row(b_, tau_), nullptr};
         RowSum sum;
         for (tau_ -= recovered;; --tau_) {
+            RowCheck check, ignored;
+            bool widened = false;
             if (recovered) {
-                if (!(w[tau_] > 0)) continue;
+                if (!(ratios[tau_] > 0)) continue;
                 law = draft_law(tau_);
-                weights = {call_.target_row(b_, tau_), &law, w[tau_]};
+                weights = {call_.target_row(b_, tau_), &law, ratios[tau_]};
+                widened = call_.rule == Rule::greedy_block &&
+                          (ratios[tau_] > 1 || scratch_.discounts.hold(tau_));
+                if (widened) weights = weigh_wide(law, wide_law, check);
             }
-            RowCheck check;
-            sum = sum_row(weights, scratch_, sums_, check);
-            const bool dense = law.kind == DraftLaw::Kind::dense ||
-                               law.kind == DraftLaw::Kind::mapped;
-            suspicious = check.sign || call_.target_side.is_off(check.p_mass) ||
-                         (recovered && (draft_.is_suspicious() ||
-                                        (dense && call_.draft_side.is_off(check.q_mass))));
-            if (judged && suspicious) {
-                std::int64_t fault = judge_row(weights.p, call_.target_side);
-                if (!fault && recovered) fault = judge_draft_row(tau_);
+            sum = sum_row(weights, scratch_, sums_, widened ? ignored : check);
+            if (judged) {
+                const std::int64_t fault = judge_laws(tau_, recovered ? &law : nullptr, check);
                 if (fault) return fault;
             }
-            if (!recovered || tau_ == 0 || keeps(weights, sum, accept[tau_ - 1])) break;
+            if (!recovered || tau_ == 0 || ratios[tau_] >= 1 ||
+                keeps(weights, sum, accept[tau_ - 1])) {
+                break;
+            }
         }
         Drawn drawn = draw_summed(weights, u, sum, scratch_, sums_);
         std::int64_t outcome = status::ok;
@@ -221,15 +271,68 @@ class ChainVerifier {
             drawn = draw({weights.p, nullptr}, u, scratch_, sums_, ignored);
         }
         last_token_ = drawn.token;
-        if (last_token_ >= 0) return outcome;
-        return judged ? call_.target_side.mass : emit_block(true);
+        if (last_token_ >= 0) {
+            if (recovered && call_.rule == Rule::greedy_block) hand_on(law);
+            return outcome;
+        }
+        if (judged) return call_.target_side.mass;
+        return call_.rule == Rule::block ? emit_block(true) : emit_greedy_block(true);
+    }
+
+    // The weights of greedy block's last token behind tau_ drafts, in float64 rows of the scratch:
+    // those of r p - q where the ratio is below 1, else of p - q/r, which cannot overflow.
+    Weights weigh_wide(const DraftLaw& law, DraftLaw& wide_law, RowCheck& check) {
+        widen(tau_, law, check);
+        auto &p = scratch_.p_row, &q = scratch_.q_row;
+        if (scratch_.discounts.hold(tau_)) {
+            scratch_.discounts.take_off(tau_, p.data(), q.data(), call_.vocabulary);
+        }
+        const double r = scratch_.ratios[tau_];
+        if (r > 1) {
+            for (double& number : q) number /= r;
+        }
+        wide_law = {DraftLaw::Kind::dense, wide_row(q), nullptr, nullptr, false};
+        return {wide_row(p), &wide_law, std::min(r, 1.0)};
+    }
+
+    // Lay the laws at position i out in the scratch.
+    void widen(std::int64_t i, const DraftLaw& law, RowCheck& check) {
+        auto &p = scratch_.p_row, &q = scratch_.q_row;
+        p.resize(call_.vocabulary);
+        q.resize(call_.vocabulary);
+        const Row row = call_.target_row(b_, i);
+        RowCheck q_check;
+        for (std::int64_t start = 0; start < row.size; start += kBlock) {
+            const int n = static_cast<int>(std::min<std::int64_t>(kBlock, row.size - start));
+            double ignored;
+            row.copy(start, n, &p[start]);
+            law.copy(start, n, &q[start]);
+            sums_.plain(&p[start], n, &ignored, check);
+            sums_.plain(&q[start], n, &ignored, q_check);
+        }
+        check.q_mass += q_check.p_mass;
+        check.sign |= q_check.sign;
+    }
+
+    static Row wide_row(const std::vector<double>& numbers) {
+        return {reinterpret_cast<const char*>(numbers.data()), sizeof(double),
+                static_cast<std::int64_t>(numbers.size()), Dtype::float64};
+    }
+
+    // Hand the discounts behind the last token on, with that of the drafts that were rejected.
+    void hand_on(const DraftLaw& law) {
+        double q;
+        law.copy(last_token_, 1, &q);
+        Discounts& discounts = scratch_.discounts;
+        const double p =
+            discounts.advance(tau_, call_.target_row(b_, tau_)[last_token_], q);
+        discounts.hand_on(call_.discounts, b_, g_, tau_, q / (scratch_.ratios[tau_] * p));
     }
 
     // Whether tau_ drafts are kept, tau_ > 0. Where the error of the sum leaves that open, the
     // definition's own sum decides.
     bool keeps(const Weights& weights, const RowSum& sum, double u) {
         const double w = weights.scale;
-        if (w >= 1) return true;
         double z = sum.total;
         const double bound = u * (z + (1 - w));
         if (!(std::fabs(z - bound) > 2 * (sum.error + 0x1p-51) * std::max(z, bound))) {
@@ -310,6 +413,20 @@ class ChainVerifier {
             if (fault) return fault;
         }
         return status::ok;
+    }
+
+    // Judge whole laws that a pass has checked, p's and then q's if it was read.
+    std::int64_t judge_laws(std::int64_t i, const DraftLaw* law, const RowCheck& check) const {
+        bool suspicious = check.sign || call_.target_side.is_off(check.p_mass);
+        if (law) {
+            const bool dense =
+                law->kind == DraftLaw::Kind::dense || law->kind == DraftLaw::Kind::mapped;
+            suspicious |= draft_.is_suspicious() ||
+                          (dense && call_.draft_side.is_off(check.q_mass));
+        }
+        if (!suspicious) return status::ok;
+        const std::int64_t fault = judge_row(call_.target_row(b_, i), call_.target_side);
+        return fault || !law ? fault : judge_draft_row(i);
     }
 
     std::int64_t judge_draft_row(std::int64_t i) const { return draft_.judge(b_, i); }

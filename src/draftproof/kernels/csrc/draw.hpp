@@ -12,6 +12,7 @@
 #include <numeric>
 #include <vector>
 
+#include "discounts.hpp"
 #include "laws.hpp"
 #include "row_sums.hpp"
 
@@ -27,12 +28,14 @@ struct Weights {
     std::int64_t size() const { return p.size; }
 };
 
-// Per thread, reused: O(V / kBlock + K) numbers and two blocks.
+// Per thread, reused: O(V / kBlock + K) numbers and two blocks; greedy_block takes two rows of V.
 struct Scratch {
     std::vector<double> block_weights;
     std::vector<double> ratios;
     std::vector<std::int64_t> drafts;
     std::vector<SparseEntry> entries;
+    std::vector<double> p_row, q_row;
+    Discounts discounts;
     alignas(64) float p32[kBlock], q32[kBlock];
     alignas(64) double p64[kBlock], q64[kBlock];
 
