@@ -26,7 +26,6 @@ __all__ = [
 BACKENDS = ("native", "numpy", "reference")
 
 _FOREST = {"native": "draftproof.kernels.tree_native", "reference": "draftproof.reference.forest"}
-_WITHOUT_NATIVE = ("k-seq",)
 
 
 def native_import_error() -> str | None:
@@ -102,10 +101,7 @@ def load_logits_backend(name: str, rule: str) -> tuple[str, ModuleType]:
 @functools.cache
 def load_tree_backend(name: str, rule: str) -> tuple[str, ModuleType]:
     """Return the same for a rule for trees: the module has ``verify_forest``."""
-    kernels = dict(_FOREST)
-    if rule in _WITHOUT_NATIVE:
-        del kernels["native"]
-    return _load(name, rule, kernels)
+    return _load(name, rule, _FOREST)
 
 
 def _load(name: str, rule: str, kernels: Mapping[str, str]) -> tuple[str, ModuleType]:

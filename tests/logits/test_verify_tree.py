@@ -63,8 +63,6 @@ def by_hand(logits, params, ids, parents, counts):
 )
 @pytest.mark.parametrize("backend", ["auto", "native", "reference"])
 def test_each_node_sees_its_own_path(rule, draws, backend):
-    if backend == "native" and rule == "k-seq":
-        pytest.skip("not in the native kernel")
     for seed in range(8):
         ids, parents, counts, target, draft, uniforms = case(seed)
         needs = rule != "nss"

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from draftproof import BadRowError, DraftTree, RowStatus, verify_tree
 from draftproof.backends import native_import_error
+from draftproof.reference.siblings import k_seq_rho
 from draftproof.trees import TREE_RULES
 
 pytestmark = pytest.mark.skipif(native_import_error() is not None, reason="no native kernel")
 
-RULES = [rule for rule in TREE_RULES if rule != "k-seq"]
+RULES = list(TREE_RULES)
 DTYPES = [np.float64, np.float32, np.float16, ml_dtypes.bfloat16]
 BELOW_ONE = np.nextafter(1.0, 0.0)
 # Up to 64 tokens the kernel follows the reference step by step, then it certifies block sums.
@@ -206,6 +207,34 @@ def test_decisions_within_a_rounding_of_their_threshold(rule):
         assert_backends_agree(tree, p, {"rule": rule, "uniforms": (accept, np.full(2, 0.5))})
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("nudge", [-1, 0, 1])
+def test_k_seq_bisects_to_the_same_number(nudge, dtype):
+    """Uniforms next to p / (rho q): a rho that is off by a few roundings enters other siblings."""
+    tree, p = wide_forest("k-seq", V=600, B=6, seed=4, dtype=dtype)
+    q, accept = tree.draft_probs.view(dtype), np.full(tree.token_ids.shape, BELOW_ONE)
+    for row in range(6):
+        law, draft = p[row, 0].astype(float), q[row, 0].astype(float)
+        x = tree.token_ids[row, :4]
+        u = law[x] / (k_seq_rho(law, draft, 4) * draft[x])
+        accept[row, :4] = np.clip(u + nudge * np.spacing(u), 0, BELOW_ONE)
+    options = {"rule": "k-seq", "uniforms": (accept, np.full(6, 0.5)), "validate": "off"}
+    assert_backends_agree(tree, p, options)
+
+
+@pytest.mark.parametrize("num_siblings", [1, 2, 7])
+@pytest.mark.parametrize("vocabulary", [64, 65, 700])
+def test_k_seq_where_p_is_q(vocabulary, num_siblings):
+    """beta is 1 but for rounding, and then rho hangs on the last bits of the sums."""
+    rng = np.random.default_rng(vocabulary)
+    p = smooth(rng, (4, num_siblings + 1, vocabulary)).astype(np.float32)
+    parents = np.full((4, num_siblings), -1)
+    tree = DraftTree(draw_tokens(parents, p, False, rng), parents, p, "iid")
+    for u in (0.0, 1 - 1e-9, BELOW_ONE):
+        uniforms = np.full(parents.shape, BELOW_ONE), np.full(4, u)
+        assert_backends_agree(tree, p, {"rule": "k-seq", "uniforms": uniforms})
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_strided_and_misaligned_rows(rule):
     tree, p = wide_forest(rule, V=301, B=4)
@@ -223,7 +252,7 @@ def test_strided_and_misaligned_rows(rule):
     assert strided.to_lists() == plain.to_lists()
 
 
-@pytest.mark.parametrize("rule", ["rrs", "rrsw", "nss"])
+@pytest.mark.parametrize("rule", ["rrs", "rrsw", "k-seq", "nss"])
 def test_rows_off_the_path_are_not_read(rule):
     tree, p = wide_forest(rule, V=300)
     uniforms = np.random.default_rng(2).random(tree.token_ids.shape), np.full(12, 0.5)
@@ -239,7 +268,7 @@ def test_rows_off_the_path_are_not_read(rule):
 
 
 @pytest.mark.parametrize("num_threads", [1, 2, 5])
-@pytest.mark.parametrize("rule", ["rrsw", "traversal"])
+@pytest.mark.parametrize("rule", ["rrsw", "k-seq", "traversal"])
 def test_threads_do_not_change_the_tokens(rule, num_threads):
     tree, p = wide_forest(rule)
     options = {"seeds": np.arange(12), "positions": np.zeros(12, int), "rule": rule}
@@ -259,12 +288,9 @@ def test_threads_do_not_change_the_tokens(rule, num_threads):
 
 
 def test_auto_takes_the_native_kernel_where_there_is_one():
-    tree, p = wide_forest("rrs", V=5, B=2)
-    taken = {
-        rule: verify_tree(tree, p, np.random.default_rng(0), rule=rule).backend
-        for rule in ("rrs", "k-seq")
-    }
-    assert taken == {"rrs": "native", "k-seq": "reference"}
+    for rule in RULES:
+        tree, p = wide_forest(rule, V=30, B=2)
+        assert verify_tree(tree, p, np.random.default_rng(0), rule=rule).backend == "native"
 
 
 def test_a_bad_row_of_the_kernel_is_named():

@@ -54,8 +54,6 @@ def make(rng, draws, V, M, dtype, duplicates):
 @pytest.mark.parametrize("duplicates", [False, True])
 @pytest.mark.parametrize("rule", TAKES_Q)
 def test_a_sparse_law_is_the_dense_one_that_it_lists(rule, duplicates, backend):
-    if rule == "k-seq" and backend == "native":
-        pytest.skip("no such kernel")
     rng = np.random.default_rng(len(rule) + 100 * duplicates)
     for V, M, dtype in [(5, 4, np.float64), (100, 20, np.float32), (700, 30, np.float64),
                         (700, 300, np.float32)] * 6:  # fmt: skip

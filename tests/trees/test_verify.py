@@ -178,8 +178,6 @@ def test_options_are_checked():
         verify_tree(tree, p, rng, validate="all")
     with pytest.raises(BackendUnavailableError, match="found 'numpy', which has no kernel for"):
         verify_tree(tree, p, rng, backend="numpy")
-    with pytest.raises(BackendUnavailableError, match=r"'native', which has no kernel .*k-seq"):
-        verify_tree(make_trees(2, draws="iid")[0], p, rng, rule="k-seq", backend="native")
     with pytest.raises(ValueError, match="num_threads: found 0"):
         verify_tree(tree, p, rng, num_threads=0)
     with pytest.raises(ValueError, match="backend: found 'cuda'"):

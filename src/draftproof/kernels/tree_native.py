@@ -17,8 +17,8 @@ from draftproof.validation import VALIDATE, mass_tolerance
 
 __all__ = ["RULES", "uniform", "verify_forest", "verify_plain"]
 
-RULES = ("nss", "target-only", "naive-tree", "rrs", "rrsw", "hu-greedy", "traversal")
-"""In the order of the kernel's enum. k-seq, which bisects over whole rows, is not among them."""
+RULES = tuple(TREE_RULES)
+"""In the order of the kernel's enum."""
 
 _DISTINCT = (Draws.WITHOUT_REPLACEMENT, Draws.TOP_AND_ONE)
 

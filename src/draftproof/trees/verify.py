@@ -75,7 +75,7 @@ def verify_tree(
         greedy: [B] booleans, rows at temperature 0: follow the target's argmax down the tree.
         validate: ``"touched"``, ``"full"`` or ``"off"``; see `draftproof.trees.faults`.
         on_bad_row: ``"raise"``, or ``"status"``: a row that cannot be decided emits nothing.
-        backend: ``"auto"``, ``"native"`` (all rules but k-seq) or ``"reference"``: the same tokens.
+        backend: ``"auto"``, ``"native"`` or ``"reference"``: the same tokens.
         num_threads: the most that the native backend may use, by default the CPUs at hand.
 
     Returns:

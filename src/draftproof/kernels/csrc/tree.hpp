@@ -13,6 +13,7 @@
 #include "dense_rows.hpp"
 #include "draw.hpp"
 #include "judge.hpp"
+#include "k_seq.hpp"
 #include "laws.hpp"
 #include "node_laws.hpp"
 #include "row_sums.hpp"
@@ -23,7 +24,7 @@
 
 namespace draftproof {
 
-enum class TreeRule { nss, target_only, naive_tree, rrs, rrsw, hu_greedy, traversal };
+enum class TreeRule { nss, target_only, naive_tree, rrs, rrsw, k_seq, hu_greedy, traversal };
 
 // One call's arrays: B trees of up to N nodes. Context 0 is a tree's root, context n + 1 its node n.
 struct Forest {
@@ -166,6 +167,10 @@ class TreeVerifier {
             const DraftLaw q = draft_law(context, true);
             return naive_tree({p, &q}, here, final, scratch_, sums_, seen_);
         }
+        if (forest_.rule == TreeRule::k_seq) {
+            const DraftLaw q = draft_law(context, true);
+            return k_seq({p, &q}, here, final, scratch_, sums_, seen_);
+        }
         bool doubt = true;
         for (const bool narrow : {true, false}) {
             if (!certifies(narrow)) continue;
@@ -295,6 +300,7 @@ class TreeVerifier {
     // What the rule read at a node with children.
     std::int64_t judge_node(std::int64_t context, const Siblings& here, Choice choice) const {
         if (forest_.rule == TreeRule::nss) return judge_target(context);
+        if (forest_.rule == TreeRule::k_seq) return judge_rows(context);
         std::int64_t first = 0, last = 0;
         if (forest_.rule == TreeRule::hu_greedy) first = last = here.count - 1;
         if (forest_.rule == TreeRule::target_only) {
