@@ -11,6 +11,7 @@ from draftproof import (
     DraftLogits,
     DraftTree,
     SamplingParams,
+    SparseProbs,
     process,
     verify_tree,
     verify_tree_logits,
@@ -78,6 +79,32 @@ def test_each_node_sees_its_own_path(rule, draws, backend):
         )  # fmt: skip
         np.testing.assert_array_equal(result.token_ids, expected.token_ids)
         np.testing.assert_array_equal(result.path, expected.path)
+
+
+@pytest.mark.parametrize("backend", ["auto", "native", "reference"])
+@pytest.mark.parametrize(
+    ("rule", "draws"),
+    [("rrsw", "without-replacement"), ("k-seq", "iid"), ("traversal", "without-replacement")],
+)
+def test_sparse_draft_laws_are_the_dense_ones_that_they_list(rule, draws, backend):
+    for seed in range(8):
+        ids, parents, counts, target, _, uniforms = case(seed)
+        rng = np.random.default_rng(seed)
+        listed = np.stack([rng.permutation(V) for _ in range(B * (N + 1))]).reshape(B, N + 1, V)
+        probs = rng.dirichlet(np.ones(V), (B, N + 1))
+        listed[..., 0], probs[..., 0] = -1, np.nan  # padding: a token that no law has
+        probs[..., 1:] /= probs[..., 1:].sum(axis=-1, keepdims=True)
+        dense = np.zeros((B, N + 1, V))
+        np.put_along_axis(dense, listed[..., 1:], probs[..., 1:], axis=-1)
+        sparse, same = (
+            verify_tree_logits(
+                DraftTree(ids, parents, laws, draws, counts), target, params=PARAMS,
+                history=HISTORY, rule=rule, uniforms=uniforms, backend=backend,
+            )
+            for laws in (SparseProbs(listed, probs), dense)
+        )  # fmt: skip
+        np.testing.assert_array_equal(sparse.token_ids, same.token_ids)
+        np.testing.assert_array_equal(sparse.path, same.path)
 
 
 def test_a_mask_for_each_node_and_probabilities_in_the_tree():
