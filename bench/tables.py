@@ -34,7 +34,7 @@ def digest(results: Sequence[Result]) -> str:
     cases = _by_case(results)
     shapes = [case for name, case in cases.items() if name.startswith("shape")]
     logits = [case for name, case in cases.items() if name.startswith(LOGITS)]
-    where = _headline(results[0]).removesuffix("; in parentheses the same from the fastest rounds.")
+    where = _headline(results).removesuffix("; in parentheses the same from the fastest rounds.")
     parts = [f"{where}.", _markdown(_medians(_shape_cells(shapes)))]
     if logits:
         parts += [
@@ -64,7 +64,7 @@ def _render(results: Sequence[Result], layout: Callable[[Cells], str]) -> str:
     logits = [case for name, case in cases.items() if name.startswith(LOGITS)]
     known = ("shape", "flat", "memory", *LOGITS)
     rules = [case for name, case in cases.items() if not name.startswith(known)]
-    parts = [_headline(results[0])]
+    parts = [_headline(results)]
     if shapes:
         parts.append(layout(_shape_cells(shapes)))
     if rules:
@@ -86,10 +86,16 @@ def _by_case(results: Sequence[Result]) -> dict[str, Case]:
     return cases
 
 
-def _headline(result: Result) -> str:
+def _headline(results: Sequence[Result]) -> str:
+    """Say where, when and of which commits; lines of a partial run stand among older ones."""
+    first = results[0]
+    dates, versions, commits = (
+        ", ".join(dict.fromkeys(getattr(result, name) for result in results))
+        for name in ("date", "numpy", "commit")
+    )
     return (
-        f"Measured {result.date} on {result.cpu} ({result.machine}), Python {result.python}, "
-        f"NumPy {result.numpy}, commit {result.commit}. Times in microseconds a call, medians; "
+        f"Measured {dates} on {first.cpu} ({first.machine}), Python {first.python}, "
+        f"NumPy {versions}, commit {commits}. Times in microseconds a call, medians; "
         "in parentheses the same from the fastest rounds."
     )
 
