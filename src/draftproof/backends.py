@@ -52,28 +52,26 @@ def load_short_way() -> Callable[..., Any]:
 
     Where there is no such kernel every call is declined.
     """
-    if native_import_error() is not None:
-        return lambda *_: None
-    kernel = importlib.import_module("draftproof.kernels.chain_native")
-    return kernel.verify_plain  # type: ignore[no-any-return]
+    return _short_way("chain_native", "verify_plain")
 
 
 @functools.cache
 def load_short_way_from_logits() -> Callable[..., Any]:
     """Return the same for `draftproof.verify_logits`."""
-    if native_import_error() is not None:
-        return lambda *_: None
-    kernel = importlib.import_module("draftproof.kernels.logits_native")
-    return kernel.verify_short  # type: ignore[no-any-return]
+    return _short_way("logits_native", "verify_short")
 
 
 @functools.cache
 def load_short_way_of_trees() -> Callable[..., Any]:
     """Return the same for `draftproof.verify_tree`."""
+    return _short_way("tree_native", "verify_plain")
+
+
+def _short_way(kernel: str, name: str) -> Callable[..., Any]:
     if native_import_error() is not None:
         return lambda *_: None
-    kernel = importlib.import_module("draftproof.kernels.tree_native")
-    return kernel.verify_plain  # type: ignore[no-any-return]
+    module = importlib.import_module(f"draftproof.kernels.{kernel}")
+    return getattr(module, name)  # type: ignore[no-any-return]
 
 
 @functools.cache
