@@ -60,6 +60,12 @@ def test_the_names_show_before_they_are_loaded():
     assert set(draftproof.__all__) <= set(dir(draftproof))
 
 
+@pytest.mark.parametrize("room", ["efficiency", "logits", "lossy", "trees"])
+def test_a_room_is_there_without_an_import_of_its_own(room):
+    code = f"import draftproof; assert draftproof.{room}.__name__ == 'draftproof.{room}'"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="'draftproof' has no attribute 'verfy'"):
         draftproof.verfy  # noqa: B018

@@ -92,6 +92,7 @@ _WHEN_ASKED = {
 """Where the names live that are loaded at their first use, lest the import take twice as long."""
 
 _ROOMS = ("efficiency", "logits", "lossy", "trees")
+"""Packages and modules that users name, loaded in the same way."""
 
 
 def __getattr__(name: str) -> Any:
