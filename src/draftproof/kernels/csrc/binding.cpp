@@ -287,8 +287,8 @@ NB_MODULE(_native, module) {
                "is_written"_a);
     module.def("forest_depth", &forest_depth);
     module.def("verify_forest", &verify_forest, "num_nodes"_a, "token_ids"_a, "parents"_a,
-               "draw_order"_a.none(), "draft_probs"_a.none(), "sparse_ids"_a.none(), "target_probs"_a, "greedy"_a.none(),
-               "accept"_a, "final"_a, "rule"_a, "validate"_a, "siblings_differ"_a,
+               "draw_order"_a.none(), "draft_probs"_a.none(), "sparse_ids"_a.none(),
+               "target_probs"_a, "greedy"_a.none(), "accept"_a, "final"_a, "rule"_a, "validate"_a, "siblings_differ"_a,
                "target_tolerance"_a, "draft_tolerance"_a, "most_threads"_a.none(),
                "available_threads"_a, "path"_a, "emitted"_a, "num_emitted"_a, "status"_a);
     module.def("fill_uniforms", &fill_uniforms);

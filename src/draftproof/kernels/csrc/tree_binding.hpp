@@ -76,9 +76,9 @@ inline void run(const Forest& forest, nb::handle most_threads, nb::handle availa
 // The results are written.
 inline void verify_forest(nb::handle num_nodes, nb::handle token_ids, nb::handle parents,
                           nb::handle draw_order, nb::handle draft_probs, nb::handle sparse_ids,
-                          nb::handle target_probs, nb::handle greedy, nb::handle accept, nb::handle final, int rule,
-                          int validate, bool siblings_differ, double target_tolerance,
-                          double draft_tolerance, nb::handle most_threads,
+                          nb::handle target_probs, nb::handle greedy, nb::handle accept,
+                          nb::handle final, int rule, int validate, bool siblings_differ,
+                          double target_tolerance, double draft_tolerance, nb::handle most_threads,
                           nb::handle available_threads, nb::handle path, nb::handle emitted,
                           nb::handle num_emitted, nb::handle status_bits) {
     Forest forest{};
