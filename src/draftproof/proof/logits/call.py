@@ -6,16 +6,18 @@
       params, draft_params, history, rng) -> (out [B, K+1], n_out [B])
 
 ``params`` and ``draft_params`` are lists of B `SamplingParams`: how the target is to be sampled,
-and how the drafts were. A grammar's masks are in them, bool [K+1, V]; no request has a seed of its
-own. ``history`` is a list of B lists, the tokens that each request has emitted so far; prompts are
-empty. Past ``num_draft[b]`` a draft is -1 and logits are NaN. ``out`` is padded with -1.
+and how the drafts were. A grammar's masks are in them, bool [K+1, V]. ``history`` is a list of B
+lists, the tokens that each request has emitted so far. Past ``num_draft[b]`` a draft is -1 and
+logits are NaN, or what another engine leaves there. ``out`` is padded with -1.
+
+A keyword ``prompts`` that it has is given a list of B lists; without it, all prompts are empty.
 
 A third result, logprobs [B, K+1], is judged too: the logarithm of each emitted token's probability
 in the row that it was drawn from.
 
 An engine says what it is by attributes of the callable: ``order``, a value of
 `draftproof.logits.order.Order`, "standard" if it has none; ``lacks``, names of the parameters
-that it does not have.
+that it does not have; ``takes_seeds``, true if a request's own seed keys its randomness.
 """
 
 from __future__ import annotations

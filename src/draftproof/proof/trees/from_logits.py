@@ -22,9 +22,8 @@ from draftproof.proof.subjects.contracts import Contract
 from draftproof.proof.subjects.loading import SubjectNotFound
 from draftproof.proof.subjects.subject import Subject
 from draftproof.proof.trial.examination import examine
-from draftproof.proof.trial.matrix import FATAL, Matrix
+from draftproof.proof.trial.matrix import FATAL, Matrix, judge_in_turn
 from draftproof.proof.trial.plan import Plan, make_plan
-from draftproof.proof.verdicts.verdict import Control
 from draftproof.proof.worlds.logits_world import law_at
 from draftproof.reference.forest import verify_forest
 from draftproof.reference.siblings import rrsw
@@ -48,6 +47,7 @@ class LogitsTreeVerifier:
     """Right, in steps that a wrong one replaces: `rrsw` down the tree, each row behind its path."""
 
     draws = Draws.WITHOUT_REPLACEMENT
+    name, kind = "rrsw", "lossy"
 
     def __call__(
         self,
@@ -96,6 +96,7 @@ FROM_LOGITS: dict[str, type[LogitsTreeVerifier]] = {}
 
 def _wrong(name: str) -> Callable[[type[LogitsTreeVerifier]], type[LogitsTreeVerifier]]:
     def register(build: type[LogitsTreeVerifier]) -> type[LogitsTreeVerifier]:
+        build.name = name
         FROM_LOGITS[name] = build
         return build
 
@@ -221,11 +222,9 @@ def judge_trees_from_logits(
 ) -> Matrix:
     """Judge the wrong ones by exact evidence, one after the other."""
     quick = make_plan("quick", plan.seed, plan.timeout)
-    controls = []
-    for done, name in enumerate(FROM_LOGITS, 1):
+
+    def killers(name: str) -> tuple[str, ...]:
         findings = examine("tree-oracle", CHECKS["tree-oracle"], load_mutant(name), quick)
-        dead = any(finding.outcome in FATAL for finding in findings)
-        controls.append(Control(name, ("tree-oracle",) if dead else ()))
-        if on_progress is not None:
-            on_progress(done, len(FROM_LOGITS), f"control: {name}")
-    return Matrix(tuple(controls))
+        return ("tree-oracle",) if any(f.outcome in FATAL for f in findings) else ()
+
+    return judge_in_turn([build() for build in FROM_LOGITS.values()], killers, on_progress)
