@@ -120,14 +120,13 @@ def _controls(
         from draftproof.proof.decoders.matrix import judge_decoder_gallery
 
         return judge_decoder_gallery(contract, plan, names is None, on_progress)
-    if contract is Contract.TREE_LOGITS:
-        from draftproof.proof.trees.from_logits import judge_trees_from_logits
-
-        return judge_trees_from_logits(plan, on_progress)
     if contract.is_tree:
-        from draftproof.proof.trees.matrix import KEY_TREE_CONTROLS, judge_tree_gallery
+        from draftproof.proof.trees import matrix as trees
 
-        return judge_tree_gallery(plan, names and KEY_TREE_CONTROLS, on_progress)
+        gallery = contract if contract is Contract.TREE_LOGITS else Contract.TREE
+        return trees.judge_tree_gallery(
+            plan, names and trees.KEY_TREE_CONTROLS[gallery], on_progress, gallery
+        )
     if contract is Contract.LOGITS:
         from draftproof.proof.logits.matrix import KEY_LOGITS_CONTROLS, judge_logits_gallery
 

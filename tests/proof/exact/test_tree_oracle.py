@@ -49,7 +49,7 @@ def test_siblings_have_a_contract_of_their_own():
     assert draws_of(subject) is Draws.WITHOUT_REPLACEMENT
     world = TREE_WORLDS["L4, 2, without-replacement"]
     assert oracle_tree_law(subject, world).law == world.world.target_law(1)
-    two = oracle_tree_law(subject, TreeWorld(WORLDS["equal"], (1,), Draws.IID), rounds=2)
+    two = oracle_tree_law(subject, *[TreeWorld(WORLDS["equal"], (1,), Draws.IID)] * 2)
     assert two.law == WORLDS["equal"].target_law(2)
 
 

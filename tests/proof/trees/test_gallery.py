@@ -20,6 +20,7 @@ GALLERY = tree_gallery()
 WRONG = [m for m in GALLERY.values() if m.kind != "equivalent"]
 RIGHT = [m for m in GALLERY.values() if m.kind == "equivalent"]
 PLAN = make_plan("quick", 0)
+KEY = KEY_TREE_CONTROLS[Contract.TREE]
 
 # Of one round; where a mutant rounds, the nearest fraction of its rule.
 PUBLISHED = {
@@ -126,8 +127,8 @@ def test_subjects_by_name():
 
 def test_the_key_controls_die():
     steps = []
-    matrix = judge_tree_gallery(PLAN, KEY_TREE_CONTROLS, lambda *step: steps.append(step))
-    assert matrix.killed == matrix.total == len(KEY_TREE_CONTROLS)
+    matrix = judge_tree_gallery(PLAN, KEY, lambda *step: steps.append(step))
+    assert matrix.killed == matrix.total == len(KEY)
     assert matrix.survivors == matrix.casualties == ()
     assert steps[-1] == (7, 7, "control: noise kept between calls")
 

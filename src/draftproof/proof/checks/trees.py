@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,7 +12,7 @@ import numpy as np
 from draftproof.proof.checks.oracle import law_finding
 from draftproof.proof.checks.sampled import PATIENCE, Trial
 from draftproof.proof.exact.generator import NotDrivable
-from draftproof.proof.exact.tree_oracle import draw_tree, oracle_tree_law
+from draftproof.proof.exact.tree_oracle import draw_tree, oracle_tree_law, text_length
 from draftproof.proof.sampled.sampling import Experiment, streams
 from draftproof.proof.sampled.table import Table
 from draftproof.proof.subjects.contracts import Contract
@@ -49,18 +49,21 @@ def worlds_for(subject: Subject, plan: Plan) -> tuple[TreeWorld, ...]:
 def check_tree_oracle(subject: Subject, plan: Plan) -> Iterator[Finding]:
     """The exact joint law of one round, in each world of the subject's draws."""
     for world in worlds_for(subject, plan):
-        yield _exact("tree-oracle", subject, world, plan)
+        yield _exact("tree-oracle", subject, [world], plan)
 
 
 def check_tree_calls(subject: Subject, plan: Plan) -> Iterator[Finding]:
     """Two rounds with one generator: noise kept or used again shows in the law of both.
 
-    Worlds of logits tell no text that is long enough.
+    From logits, so does a history that holds more than was emitted, or less.
     """
+    draws = draws_of(subject)
     if subject.contract is Contract.TREE_LOGITS:
-        return
-    world = TreeWorld(WORLDS["toy"], (2,), draws_of(subject))
-    yield _exact("tree-calls", subject, world, plan, rounds=2)
+        world = logits_world("two rounds")
+        rounds = [TreeWorld(world, (2,), draws), TreeWorld(world, (1,), draws)]
+    else:
+        rounds = [TreeWorld(WORLDS["toy"], (2,), draws)] * 2
+    yield _exact("tree-calls", subject, rounds, plan)
 
 
 def check_tree_joint(subject: Subject, plan: Plan) -> Iterator[Finding]:
@@ -74,17 +77,16 @@ def check_tree_joint(subject: Subject, plan: Plan) -> Iterator[Finding]:
         yield from Trial("tree-joint", plan, visible, size, deadline).run(rounds)
 
 
-def _exact(check: str, subject: Subject, world: TreeWorld, plan: Plan, rounds: int = 1) -> Finding:
-    depth = world.depth
-    length = rounds if subject.contract is Contract.SIBLINGS else rounds * (depth + 1)
+def _exact(check: str, subject: Subject, worlds: Sequence[TreeWorld], plan: Plan) -> Finding:
+    world, depth = worlds[0], worlds[0].depth
     try:
-        found = oracle_tree_law(subject, world, rounds, 4 * plan.max_paths)
+        found = oracle_tree_law(subject, *worlds, max_paths=4 * plan.max_paths)
     except NotDrivable as refusal:
         return Finding(
             check, Outcome.NOT_DRIVABLE, Grade.EXACT, str(refusal), world.name, depth, depth
         )
-    what = f"the exact law of {'a round' if rounds == 1 else f'{rounds} rounds'}"
-    target = world.world.target_law(length)
+    what = f"the exact law of {'a round' if len(worlds) == 1 else f'{len(worlds)} rounds'}"
+    target = world.world.target_law(text_length(subject, worlds))
     finding = law_finding(check, world.name, (depth, depth), what, found, target)
     if subject.contract is Contract.SIBLINGS:  # which returns one token whatever it accepts
         return replace(finding, emitted=None)

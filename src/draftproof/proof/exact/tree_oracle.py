@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -19,7 +20,7 @@ from draftproof.proof.worlds.law import Text, complete
 from draftproof.proof.worlds.logits_world import LogitsWorld
 from draftproof.proof.worlds.tree_world import Choose, TreeWorld
 
-__all__ = ["draw_tree", "oracle_tree_law"]
+__all__ = ["draw_tree", "oracle_tree_law", "text_length"]
 
 
 def draw_tree(world: TreeWorld, text: Text, choose: Choose) -> DrawnTree:
@@ -48,20 +49,19 @@ def draw_tree(world: TreeWorld, text: Text, choose: Choose) -> DrawnTree:
 
 
 def oracle_tree_law(
-    subject: Subject, world: TreeWorld, rounds: int = 1, max_paths: int = MAX_PATHS
+    subject: Subject, *worlds: TreeWorld, max_paths: int = MAX_PATHS
 ) -> Enumeration:
     """Enumerate a verifier of siblings or of trees, run on float64 laws.
 
     Args:
         subject: see `draftproof.proof.trees.call`.
-        world: where trees grow; its draws should be those that the subject asks for.
-        rounds: calls with one generator, each going on where the one before ended.
+        worlds: where the tree of each call grows, with one generator for all calls, each going on
+            where the one before ended; of one world, and the draws that the subject asks for.
         max_paths: runs that this may take.
 
     Returns:
-        The law of ``rounds * (depth + 1)`` tokens (``rounds`` for siblings), completed from the
-        target. `Law.error` is 0 if
-        it equals the target's, else a bound on what rounding explains.
+        The law of `text_length` tokens, completed from the target. `Law.error` is 0 if it equals
+        the target's, else a bound on what rounding explains.
 
     Raises:
         NotDrivable: the subject does more with its uniforms than compare them.
@@ -71,7 +71,7 @@ def oracle_tree_law(
     def program(path: Path) -> Text:
         rng = OracleGenerator()
         text: Text = ()
-        for _ in range(rounds):
+        for world in worlds:
             text += call_subject(subject, draw_tree(world, text, path.choose), rng)
         return text
 
@@ -88,9 +88,16 @@ def oracle_tree_law(
             if isinstance(result, ContractBroken):
                 raise result
             raise NotDrivable(f"The subject raises {phrase(result)} on intervals.") from result
-    length = rounds if subject.contract is Contract.SIBLINGS else rounds * (world.depth + 1)
-    run = Enumeration(complete(masses.items(), world.world, length), emitted, paths, boundary)
-    if run.law == world.world.target_law(length):
+    length, world = text_length(subject, worlds), worlds[0].world
+    run = Enumeration(complete(masses.items(), world, length), emitted, paths, boundary)
+    if run.law == world.target_law(length):
         return run
-    error = rounding_error(world.world, length) * (1 + sum(world.branching))
+    error = rounding_error(world, length) * (1 + max(sum(w.branching) for w in worlds))
     return replace(run, law=run.law.with_error(error))
+
+
+def text_length(subject: Subject, worlds: Sequence[TreeWorld]) -> int:
+    """Return how many tokens calls emit at most, one in each of these worlds."""
+    if subject.contract is Contract.SIBLINGS:
+        return len(worlds)
+    return sum(world.depth + 1 for world in worlds)

@@ -163,16 +163,12 @@ def load(spec: str, contract: Contract | str | None = None) -> Subject:
     place, _, name = spec.partition(":")
     if place == "mutant":
         return _mutant(spec, name)
-    if place in ("tree", "tree-mutant"):
-        from draftproof.proof.trees import gallery
+    kind = place.removesuffix("-mutant")
+    if kind in (Contract.TREE, Contract.TREE_LOGITS):
+        from draftproof.proof.trees import gallery, own
 
-        return gallery.load_own(name) if place == "tree" else gallery.load_tree_mutant(name)
-    if place in ("tree-logits", "tree-logits-mutant"):
-        from draftproof.proof.trees import from_logits as trees_from_logits
-
-        if place == "tree-logits":
-            return trees_from_logits.load_own(name)
-        return trees_from_logits.load_mutant(name)
+        load = own.load_own if place == kind else gallery.load_tree_mutant
+        return load(name, Contract(kind))
     if place == "logits-mutant" or (place == "own" and name.partition(":")[0] == "logits"):
         from draftproof.proof.logits import gallery as from_logits
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from draftproof.proof.trees.gallery import TreeVerifier, sibling_rule, tree_rule
+from draftproof.proof.trees.gallery import sibling_rule, tree_rule
+from draftproof.proof.trees.skeleton import TreeVerifier
 from draftproof.reference.siblings import (
     Choice,
     hu_greedy,

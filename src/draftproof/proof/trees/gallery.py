@@ -1,71 +1,41 @@
 """Verifiers of trees of known worth: wrong ones that must die, right ones that must live.
 
-Each is a subject of the contract ``tree`` by its name, as ``tree-mutant:NAME``; our own rules are
-``tree:RULE``.
+Each is a subject by its name: of the contract ``tree`` as ``tree-mutant:NAME``, of ``tree-logits``
+as ``tree-logits-mutant:NAME``.
 """
 
 from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, Literal
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Literal
 
 from draftproof.proof.subjects.contracts import Contract
 from draftproof.proof.subjects.loading import SubjectNotFound
 from draftproof.proof.subjects.subject import Subject
-from draftproof.reference.forest import verify_forest
-from draftproof.reference.tree import SiblingRule, TreeEmission, children_of, walk
-from draftproof.trees.batch import tree_batch
-from draftproof.trees.draft_tree import DraftTree, Draws
-from draftproof.trees.rules import TREE_RULES, TreeReference
+from draftproof.proof.trees.skeleton import LogitsTreeVerifier, TreeVerifier
+from draftproof.reference.tree import SiblingRule, walk
+from draftproof.trees.draft_tree import Draws
+
+if TYPE_CHECKING:
+    from draftproof.proof.worlds.tree_world import TreeWorld
 
 __all__ = [
-    "TREE_GALLERY",
     "TreeMutant",
-    "TreeVerifier",
-    "load_own",
     "load_tree_mutant",
+    "logits_verifier",
     "sibling_rule",
     "tree_gallery",
     "tree_rule",
     "tree_table",
 ]
 
-Array = npt.NDArray[Any]
 Kind = Literal["lossy", "rounds", "equivalent"]
-
-
-class TreeVerifier:
-    """A reference for one tree, in the contract ``tree``: uniforms by node, then the last one."""
-
-    def __init__(self, rule: TreeReference, draws: Draws) -> None:
-        self.rule, self.draws = rule, draws
-
-    def __call__(
-        self, token_ids: Array, parents: Array, q: Array, p: Array, rng: np.random.Generator
-    ) -> list[int]:
-        """Return the tokens of the accepted path and the one after them."""
-        tokens = token_ids.tolist()
-        accept, final = self.uniforms(len(tokens), rng)
-        emitted = self.rule(tokens, children_of(parents.tolist()), list(q), list(p), accept, final)
-        return self.emit(tokens, emitted)
-
-    def uniforms(self, nodes: int, rng: np.random.Generator) -> tuple[Sequence[Any], Any]:
-        """One for each node, and one for the last draw."""
-        return list(rng.random(nodes)), rng.random()
-
-    def emit(self, tokens: list[int], emitted: TreeEmission) -> list[int]:
-        """The accepted path's tokens, and the last one."""
-        assert emitted.last_token is not None, "laws of a world have mass"
-        return [*(tokens[node] for node in emitted.path), emitted.last_token]
 
 
 @dataclass(frozen=True)
@@ -77,11 +47,13 @@ class TreeMutant:
         does: what it does, in one line.
         build: makes a fresh one.
         draws: how its siblings are drawn.
-        world: in `TREE_WORLDS`, where its distance is taken.
+        world: where its distance is taken: in `TREE_WORLDS`, or in `LOGITS_WORLDS` for two
+            siblings.
         public: the public fault that it stands for; empty if none.
         kind: "lossy": its law is wrong. "rounds": each call is right by itself. "equivalent":
             lossless, must live.
         note: what a verdict may remark about an equivalent.
+        contract: what it is given.
     """
 
     name: str
@@ -92,6 +64,7 @@ class TreeMutant:
     public: str = ""
     kind: Kind = "lossy"
     note: str = ""
+    contract: Contract = Contract.TREE
 
     @property
     def identifier(self) -> str:
@@ -101,7 +74,7 @@ class TreeMutant:
     @property
     def spec(self) -> str:
         """How the command line and other processes load it as a subject."""
-        return f"tree-mutant:{self.identifier}"
+        return f"{self.contract}-mutant:{self.identifier}"
 
     @property
     def caught_by(self) -> str:
@@ -115,7 +88,7 @@ class TreeMutant:
             "does": self.does,
             "public": self.public,
             "kind": self.kind,
-            "family": "trees",
+            "family": "trees" if self.contract is Contract.TREE else "trees from logits",
             "subject_class": "driven",
             "drivable": True,
             "seen": "rounds" if self.kind == "rounds" else "row",
@@ -133,29 +106,40 @@ class TreeMutant:
 
         Of one round, and of two for a mutant that is right in each.
         """
-        from draftproof.proof.exact.tree_oracle import oracle_tree_law
-        from draftproof.proof.worlds.tree_world import TREE_WORLDS
+        from draftproof.proof.exact.tree_oracle import oracle_tree_law, text_length
 
-        world, rounds = TREE_WORLDS[self.world], 2 if self.kind == "rounds" else 1
-        law = oracle_tree_law(load_tree_mutant(self.name), world, rounds).law
-        distance = law.total_variation(world.world.target_law(rounds * (world.depth + 1)))
+        subject = load_tree_mutant(self.name, self.contract)
+        worlds = self._rounds if self.kind == "rounds" else self._rounds[:1]
+        law = oracle_tree_law(subject, *worlds).law
+        distance = law.total_variation(worlds[0].world.target_law(text_length(subject, worlds)))
         return distance if distance > law.error else Fraction(0)
 
+    @property
+    def _rounds(self) -> tuple[TreeWorld, TreeWorld]:
+        """Where the trees of two calls grow."""
+        from draftproof.proof.worlds.logits_world import logits_world
+        from draftproof.proof.worlds.tree_world import TREE_WORLDS, TreeWorld
 
-TREE_GALLERY: dict[str, TreeMutant] = {}
-"""All that was registered, by name; `tree_gallery` fills it."""
+        if self.contract is Contract.TREE:
+            return TREE_WORLDS[self.world], TREE_WORLDS[self.world]
+        first = TreeWorld(logits_world(self.world), (2,), self.draws)
+        return first, replace(first, branching=(1,))
 
 
-def tree_gallery() -> Mapping[str, TreeMutant]:
-    """Return the gallery, by name: the wrong ones first, then the right ones."""
-    for family in ("sibling_faults", "tree_faults", "equivalents"):
+_GALLERIES: dict[Contract, dict[str, TreeMutant]] = {Contract.TREE: {}, Contract.TREE_LOGITS: {}}
+"""All that was registered, by contract and name; `tree_gallery` fills it."""
+
+
+def tree_gallery(contract: Contract = Contract.TREE) -> Mapping[str, TreeMutant]:
+    """Return a contract's gallery, by name: the wrong ones first, then the right ones."""
+    for family in ("sibling_faults", "tree_faults", "equivalents", "from_logits"):
         importlib.import_module(f"draftproof.proof.trees.{family}")
-    return MappingProxyType(TREE_GALLERY)
+    return MappingProxyType(_GALLERIES[contract])
 
 
 def tree_table() -> list[dict[str, Any]]:
     """Return what `draftproof mutants` shows of them; computing the distances takes seconds."""
-    return [mutant.to_row() for mutant in tree_gallery().values()]
+    return [mutant.to_row() for kind in _GALLERIES for mutant in tree_gallery(kind).values()]
 
 
 def sibling_rule(name: str, draws: Draws, **about: Any) -> Callable[[SiblingRule], SiblingRule]:
@@ -179,53 +163,35 @@ def tree_rule(name: str, draws: Draws, **about: Any) -> Callable[[Any], Any]:
     return register
 
 
+def logits_verifier(name: str, world: str, **about: Any) -> Callable[[Any], Any]:
+    """Register the class of verifiers from logits below, and the world in which it is seen best."""
+
+    def register(build: type[LogitsTreeVerifier]) -> type[LogitsTreeVerifier]:
+        about["contract"] = Contract.TREE_LOGITS
+        _add(name, build.__doc__, build, build().draws, world=world, **about)
+        return build
+
+    return register
+
+
 def _add(
     name: str, doc: str | None, build: Any, draws: Draws, *, world: str = "", **about: Any
 ) -> None:
-    if name in TREE_GALLERY:
-        raise ValueError(f"mutant: found {name!r} twice; names are unique.")
     does = (doc or "").partition("\n")[0].rstrip(".")
-    where = world or f"L4, 2, {draws.value}"
-    TREE_GALLERY[name] = TreeMutant(name, does, build, draws, where, **about)
+    mutant = TreeMutant(name, does, build, draws, world or f"L4, 2, {draws.value}", **about)
+    gallery = _GALLERIES[mutant.contract]
+    if name in gallery:
+        raise ValueError(f"mutant: found {name!r} twice; names are unique.")
+    gallery[name] = mutant
 
 
-def load_tree_mutant(name: str) -> Subject:
-    """Make a subject of a verifier in the gallery, by its name or identifier."""
-    for mutant in tree_gallery().values():
+def load_tree_mutant(name: str, contract: Contract = Contract.TREE) -> Subject:
+    """Make a subject of a verifier in a contract's gallery, by its name or identifier."""
+    gallery = tree_gallery(contract)
+    for mutant in gallery.values():
         if name in (mutant.name, mutant.identifier):
-            return Subject(mutant.spec, Contract.TREE, mutant.build(), mutant.spec)
+            return Subject(mutant.spec, contract, mutant.build(), mutant.spec)
     raise SubjectNotFound(
-        f"subject: found 'tree-mutant:{name}'; wanted tree-mutant: and one of "
-        f"{', '.join(mutant.identifier for mutant in tree_gallery().values())}."
+        f"subject: found '{contract}-mutant:{name}'; wanted {contract}-mutant: and one of "
+        f"{', '.join(mutant.identifier for mutant in gallery.values())}."
     )
-
-
-class _Own:
-    """The reference behind `draftproof.verify_tree`, for siblings as the rule likes them best.
-
-    The public call takes numbers for uniforms; this takes what the judge's instruments hand out.
-    """
-
-    def __init__(self, rule: str) -> None:
-        self.rule, self.draws = TREE_RULES[rule], TREE_RULES[rule].draws[0]
-
-    def __call__(
-        self, token_ids: Array, parents: Array, q: Array, p: Array, rng: np.random.Generator
-    ) -> list[int]:
-        batch = tree_batch(DraftTree(token_ids[None], parents[None], q[None], self.draws), p[None])
-        accept, final = rng.random((1, len(token_ids))), rng.random(1)
-        _, tokens, num_emitted, _ = verify_forest(
-            batch, self.rule, accept, final, validate="touched"
-        )
-        emitted: list[int] = tokens[0, : num_emitted[0]].tolist()
-        return emitted
-
-
-def load_own(rule: str) -> Subject:
-    """Make a subject of our own rule, see `draftproof.trees.TREE_RULES`."""
-    if rule not in TREE_RULES:
-        raise SubjectNotFound(
-            f"subject: found 'tree:{rule}'; wanted tree: and one of {', '.join(TREE_RULES)}."
-        )
-    spec = f"tree:{rule}"
-    return Subject(f"draftproof.verify_tree, {rule}", Contract.TREE, _Own(rule), spec)

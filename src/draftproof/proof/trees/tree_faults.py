@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from draftproof.proof.trees.gallery import TreeVerifier, tree_rule
+from draftproof.proof.trees.gallery import tree_rule
+from draftproof.proof.trees.skeleton import TreeVerifier
 from draftproof.reference.block import weight_after
 from draftproof.reference.chain import residual
 from draftproof.reference.draw import inverse_cdf, mass

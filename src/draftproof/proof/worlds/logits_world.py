@@ -42,7 +42,7 @@ RANDOM_WORLDS = 12
 GRID = 64
 """Logits are multiples of 1 / 64 up to 3 / 2: exact in bfloat16, and no two of a row are equal."""
 LONGEST = 3
-"""Tokens of the longest text whose law can be told."""
+"""Tokens of the longest text whose law can be told, in most worlds."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,6 +56,7 @@ class LogitsWorld(World):
         history: what the request has emitted before the text begins; its last token is the first
             state.
         prompt: what it began with.
+        longest: tokens of the longest text whose law can be told.
         grammar: [V, V], the tokens that may come after each; None without a grammar.
         draft_grammar: whether the drafter minds the grammar too.
     """
@@ -68,6 +69,7 @@ class LogitsWorld(World):
     grammar: Mask | None
     draft_grammar: bool
     prompt: Text = ()
+    longest: int = LONGEST
 
     @property
     def vocabulary(self) -> int:
@@ -200,6 +202,7 @@ def _world(
     grammar: bool = False,
     draft_grammar: bool = False,
     ties: bool = False,
+    longest: int = LONGEST,
 ) -> LogitsWorld:
     V = vocabulary
     target_logits, draft_logits = (
@@ -214,7 +217,7 @@ def _world(
         (), (), 0, name, why,
         target_logits=target_logits, draft_logits=draft_logits,
         params=params, draft_params=draft_params or params, history=history, prompt=prompt,
-        grammar=mask if grammar else None, draft_grammar=draft_grammar,
+        longest=longest, grammar=mask if grammar else None, draft_grammar=draft_grammar,
     )  # fmt: skip
     return _with_laws(world)
 
@@ -228,7 +231,7 @@ def _with_laws(world: LogitsWorld) -> LogitsWorld:
     """Make the laws after every text that is shorter than the longest one."""
     texts: list[Text] = [()]
     for text in texts:
-        if len(text) + 1 < LONGEST:
+        if len(text) + 1 < world.longest:
             texts += [(*text, token) for token in range(world.vocabulary)]
     target: list[Row] = []
     draft: list[Row] = []
@@ -343,13 +346,21 @@ def _special() -> dict[str, tuple[str, dict[str, Any], dict[str, Any]]]:
         "prompt": (
             "what counts it and what does not", counted, {"prompt": (2, 2, 0), "history": (0, 1)},
         ),
+        "two rounds": (
+            "what one leaves to the next", {**counted, "min_tokens": 4, "eos_token_ids": (2,)},
+            {
+                "draft_params": SamplingParams(top_k=2),
+                "history": (0, 1), "vocabulary": 3, "longest": 4,
+            },
+        ),
     }  # fmt: skip
 
 
 def _special_world(number: int, name: str) -> LogitsWorld:
     why, params, more = _special()[name]
     rng = np.random.default_rng([6, 100 + number])
-    return _world(name, why, rng, SamplingParams(**params), SamplingParams(), **more)
+    beside = {"draft_params": SamplingParams(), **more}
+    return _world(name, why, rng, SamplingParams(**params), **beside)
 
 
 FOCUSED = tuple(_focused())
