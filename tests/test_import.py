@@ -3,8 +3,11 @@
 # mypy: no-check-untyped-defs
 from __future__ import annotations
 
+import functools
+import inspect
 import subprocess
 import sys
+import typing
 
 import pytest
 
@@ -69,3 +72,24 @@ def test_a_room_is_there_without_an_import_of_its_own(room):
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="'draftproof' has no attribute 'verfy'"):
         draftproof.verfy  # noqa: B018
+
+
+def _annotated(value):
+    """What of a class or function has annotations: it, and its own methods and properties."""
+    if callable(value):
+        yield value
+    for member in vars(value).values() if inspect.isclass(value) else ():
+        if isinstance(member, property):
+            yield member.fget
+        elif isinstance(member, functools.cached_property):
+            yield member.func
+        elif inspect.isfunction(inspect.unwrap(getattr(member, "__func__", member))):
+            yield getattr(member, "__func__", member)
+
+
+@pytest.mark.parametrize("room", ["", *draftproof._ROOMS])
+def test_annotations_name_what_is_there_at_run_time(room):
+    module = getattr(draftproof, room) if room else draftproof
+    for name in module.__all__:
+        for value in _annotated(getattr(module, name)):
+            typing.get_type_hints(value)

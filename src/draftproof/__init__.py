@@ -14,13 +14,19 @@ from draftproof.errors import BackendUnavailableError, BadRowError
 from draftproof.foreign import bfloat16_of_words
 from draftproof.rules import RULES, Rule
 from draftproof.state import GreedyBlockState
-from draftproof.types import DraftLogits, RowStatus, SparseProbs, Trace, VerifyResult
+from draftproof.types import (
+    DraftLogits,
+    Logprobs,
+    RowStatus,
+    SparseProbs,
+    Trace,
+    VerifyResult,
+)
 from draftproof.verify import sample_rows, verify, verify_greedy, verify_packed
 
 if TYPE_CHECKING:
     from draftproof.acceptance import AcceptanceRecord, cut_at_eos
     from draftproof.gumbel import sample_gumbel
-    from draftproof.logits.logprobs import Logprobs
     from draftproof.logits.order import Order, Ties
     from draftproof.logits.params import SamplingParams
     from draftproof.logits.params_batch import ParamsBatch
@@ -73,7 +79,6 @@ _WHEN_ASKED = {
     "AcceptanceRecord": "acceptance",
     "DraftTree": "trees",
     "Draws": "trees",
-    "Logprobs": "logits.logprobs",
     "Order": "logits.order",
     "ParamsBatch": "logits.params_batch",
     "SamplingParams": "logits.params",

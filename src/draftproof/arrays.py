@@ -9,9 +9,17 @@ import numpy.typing as npt
 
 from draftproof.errors import complaint
 from draftproof.foreign import TORCH_BFLOAT16, dtype_name, read_array
-from draftproof.types import IntArray
 
-__all__ = ["as_booleans", "as_bounded_integers", "as_integers", "as_probabilities", "widen"]
+__all__ = [
+    "IntArray",
+    "as_booleans",
+    "as_bounded_integers",
+    "as_integers",
+    "as_probabilities",
+    "widen",
+]
+
+IntArray = npt.NDArray[np.int64]
 
 _INT64 = np.dtype(np.int64)
 _LEAST, _LARGEST = -(2**63), 2**63 - 1

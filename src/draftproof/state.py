@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from draftproof.arrays import as_integers
+from draftproof.arrays import IntArray, as_integers
 from draftproof.errors import complaint
 from draftproof.reference.greedy_block import Discount, State
-from draftproof.types import IntArray
 
 __all__ = ["GreedyBlockState"]
 

@@ -22,19 +22,19 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from draftproof.logits.logprobs import Logprobs
-    from draftproof.state import GreedyBlockState
+from draftproof.arrays import IntArray
+from draftproof.state import GreedyBlockState
 
 __all__ = [
     "DraftLogits",
     "FloatArray",
     "IntArray",
+    "Logprobs",
     "RowStatus",
     "SparseProbs",
     "Trace",
@@ -42,7 +42,6 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.floating[Any]]
-IntArray = npt.NDArray[np.int64]
 
 
 class RowStatus(enum.IntFlag):
@@ -135,6 +134,24 @@ class Trace:
     residual_mass: npt.NDArray[np.float64]
     expected_acceptance: npt.NDArray[np.float64]
     is_bonus: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Logprobs:
+    """Natural logarithms of the target's probabilities, row i of a request at its i-th token.
+
+    Attributes:
+        token_logprobs: float64 [B, K+1], of each emitted token; NaN where none was.
+        token_ranks: int64 [B, K+1], 1 for the likeliest token of its row; 0 where none was emitted.
+        top_token_ids: int64 [B, K+1, n], the likeliest tokens of each row, lowest ids first among
+            equals; -1 behind the last token that the row's law has.
+        top_logprobs: float64 [B, K+1, n], theirs; NaN behind the last.
+    """
+
+    token_logprobs: npt.NDArray[np.float64]
+    token_ranks: IntArray
+    top_token_ids: IntArray
+    top_logprobs: npt.NDArray[np.float64]
 
 
 class _Emitted(NamedTuple):

@@ -13,10 +13,9 @@ from draftproof.kernels.chain_native import column_of
 from draftproof.kernels.logits_short import columns, verify_short
 from draftproof.kernels.noise_native import uniform
 from draftproof.kernels.threads import available_threads
-from draftproof.logits.logprobs import Logprobs
 from draftproof.logits.rows import LogitRows
 from draftproof.rules import PLAIN_RULES
-from draftproof.types import IntArray
+from draftproof.types import IntArray, Logprobs
 from draftproof.validation import VALIDATE, mass_tolerance
 
 __all__ = ["list_logprobs", "uniform", "verify_chain", "verify_short"]

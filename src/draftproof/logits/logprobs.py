@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,31 +10,13 @@ import numpy.typing as npt
 from draftproof.batch import Batch
 from draftproof.logits.rows import LogitRows
 from draftproof.reference.rows import draft_row
-from draftproof.types import IntArray
+from draftproof.types import IntArray, Logprobs
 
-__all__ = ["LOGPROBS_MODES", "Logprobs", "expected_acceptance", "make_logprobs"]
+__all__ = ["LOGPROBS_MODES", "expected_acceptance", "make_logprobs"]
 
 LOGPROBS_MODES = ("processed", "raw")
 
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Logprobs:
-    """Natural logarithms of the target's probabilities, row i of a request at its i-th token.
-
-    Attributes:
-        token_logprobs: float64 [B, K+1], of each emitted token; NaN where none was.
-        token_ranks: int64 [B, K+1], 1 for the likeliest token of its row; 0 where none was emitted.
-        top_token_ids: int64 [B, K+1, n], the likeliest tokens of each row, lowest ids first among
-            equals; -1 behind the last token that the row's law has.
-        top_logprobs: float64 [B, K+1, n], theirs; NaN behind the last.
-    """
-
-    token_logprobs: Floats
-    token_ranks: IntArray
-    top_token_ids: IntArray
-    top_logprobs: Floats
 
 
 Fill = Callable[[Batch, IntArray, IntArray, bool, Logprobs], npt.NDArray[np.bool_]]
