@@ -87,7 +87,7 @@ def _annotated(value):
             yield getattr(member, "__func__", member)
 
 
-@pytest.mark.parametrize("room", ["", *draftproof._ROOMS])
+@pytest.mark.parametrize("room", ["", "efficiency", "lossy", "trees"])
 def test_annotations_name_what_is_there_at_run_time(room):
     module = getattr(draftproof, room) if room else draftproof
     for name in module.__all__:
