@@ -303,8 +303,9 @@ def test_a_bad_row_of_the_kernel_is_named():
 
 
 def test_a_tree_changed_behind_its_back_is_no_danger():
-    """Parents are judged when a tree is made; what is written into it later stays in bounds."""
+    """Parents are judged when a tree is made; who insists and writes into it stays in bounds."""
     tree, p = wide_forest("rrsw", V=70, B=1)
+    tree.parents.flags.writeable = tree.num_nodes.flags.writeable = True
     options = {"uniforms": (np.zeros(tree.token_ids.shape), [0.5]), "on_bad_row": "status"}
     tree.parents[0, :3] = [sys.maxsize, -7, 2]
     tree.num_nodes[0] = sys.maxsize

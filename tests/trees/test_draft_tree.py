@@ -1,7 +1,8 @@
+# mypy: no-check-untyped-defs
 import numpy as np
 import pytest
 
-from draftproof import DraftTree, Draws
+from draftproof import DraftTree, Draws, SparseProbs
 
 
 def test_depths_and_children_of_a_ragged_batch():
@@ -25,6 +26,21 @@ def test_it_keeps_its_structure_whatever_becomes_of_the_callers_arrays():
     tree = DraftTree([[1, 2]], parents, num_nodes=counts)
     parents[:], counts[:] = 7, 7
     assert tree.children(0) == [[0], [1], []]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_its_arrays_are_read_only_and_the_callers_stay_as_they_were(sparse):
+    ids, parents, counts, order = np.array([[1, 2]]), np.array([[-1, 0]]), [2], np.array([[0, 1]])
+    laws = np.full((1, 3, 4), 0.25)
+    law = SparseProbs(np.zeros((1, 3, 4), np.int64), laws) if sparse else laws
+    tree = DraftTree(ids, parents, law, num_nodes=counts, draw_order=order)
+    held = [tree.token_ids, tree.parents, tree.num_nodes, tree.draw_order]
+    held += [tree.draft_probs.ids, tree.draft_probs.probs] if sparse else [tree.draft_probs]
+    for array in held:
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0
+    assert all(array.flags.writeable for array in (ids, parents, order, laws))
+    assert np.shares_memory(tree.token_ids, ids)
 
 
 def test_an_empty_batch_and_empty_trees():

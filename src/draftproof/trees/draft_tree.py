@@ -50,6 +50,8 @@ class DraftTree:
         num_nodes: integers [B] in 0..N; N if it is left out.
         draw_order: integers [B, N]: siblings are tried in ascending order of it.
 
+    All arrays are read-only. The shape (parents, counts, order) is copied; tokens and laws are not.
+
     Raises:
         ValueError, TypeError: shapes, dtypes, a parent that is no earlier node, a count outside
             0..N, siblings with the same place in ``draw_order``.
@@ -79,18 +81,18 @@ class DraftTree:
         B, N = ids.shape
         counts = np.full(B, N) if num_nodes is None else num_nodes
         put = object.__setattr__
-        put(self, "token_ids", ids)
-        put(self, "parents", as_integers("parents", parents, (B, N)).copy())
+        put(self, "token_ids", _sealed(ids))
+        put(self, "parents", _sealed(as_integers("parents", parents, (B, N)).copy()))
         put(self, "draft_probs", None)
         put(self, "draws", _draws(draws))
-        put(self, "num_nodes", as_integers("num_nodes", counts, (B,)).copy())
+        put(self, "num_nodes", _sealed(as_integers("num_nodes", counts, (B,)).copy()))
         put(self, "draw_order", None)
         if draft_probs is not None:
             put(self, "draft_probs", _laws(draft_probs, (B, N + 1)))
         self._check_counts()
         self._check_parents()
         if draw_order is not None:
-            order = as_integers("draw_order", draw_order, (B, N)).copy()
+            order = _sealed(as_integers("draw_order", draw_order, (B, N)).copy())
             put(self, "draw_order", order)
             self._check_order(order)
 
@@ -205,10 +207,18 @@ class DraftTree:
 def _laws(laws: Any, contexts: tuple[int, int]) -> npt.NDArray[Any] | SparseProbs:
     fix = "pass the law of the root's children, then that of each node's children"
     if not isinstance(laws, SparseProbs):
-        return as_probabilities("draft_probs", laws, contexts, "V", fix=fix)
+        return _sealed(as_probabilities("draft_probs", laws, contexts, "V", fix=fix))
     beyond = np.iinfo(np.int64).max  # no id beyond int64 is padding
     ids = as_integers("draft_probs.ids", laws.ids, contexts, "M", beyond=beyond)
-    return SparseProbs(ids, as_probabilities("draft_probs.probs", laws.probs, ids.shape))
+    probs = as_probabilities("draft_probs.probs", laws.probs, ids.shape)
+    return SparseProbs(_sealed(ids), _sealed(probs))
+
+
+def _sealed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A read-only view; the array itself, which may be the caller's, stays as it is."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _draws(value: Any) -> Draws:
