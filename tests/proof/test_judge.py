@@ -1,5 +1,6 @@
 """The whole judge on subjects of known worth, in every contract."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,11 @@ from draftproof.proof.verdicts.verdict import TIMES, Conclusion, Verdict
 
 def judge(subject, **options):
     return check(subject, profile="quick", **options)
+
+
+@cache
+def judge_own(backend):
+    return judge(f"own:{backend}")
 
 
 def single(draft, q, p, rng):
@@ -46,7 +52,7 @@ def greedy(draft, p, num_draft):
 
 @pytest.mark.parametrize("backend", ["native", "numpy"])
 def test_our_own_verifier_is_not_rejected(backend):
-    verdict = judge(f"own:{backend}")
+    verdict = judge_own(backend)
     assert verdict.outcome is Conclusion.NOT_REJECTED
     assert verdict.exit_code == 0
     assert verdict.power.survivors == ()
@@ -57,10 +63,10 @@ def test_our_own_verifier_is_not_rejected(backend):
 
 
 def test_the_oracle_proves_what_it_can_follow():
-    verdict = judge("own:numpy")
+    verdict = judge_own("numpy")
     assert verdict.total_variation_bound < 1e-12
     assert verdict.efficiency["L4, g = 2"] == 21 / 16
-    assert judge("own:native").efficiency == {}
+    assert judge_own("native").efficiency == {}
 
 
 @pytest.mark.parametrize(
@@ -112,8 +118,14 @@ def test_a_broken_contract_is_no_wrong_law():
     assert (verdict.outcome, verdict.exit_code) == (Conclusion.BROKEN, 3)
 
 
-def test_one_seed_gives_one_verdict():
-    first, second = (judge("mutant:token", seed=5).to_dict() for _ in range(2))
+def test_one_seed_gives_one_verdict_and_progress_is_reported():
+    seen = []
+    first, second = (
+        judge("mutant:token", seed=5, on_progress=on_progress).to_dict()
+        for on_progress in (None, lambda *step: seen.append(step))
+    )
+    assert seen
+    assert all(0 < done <= total and what for done, total, what in seen)
     for verdict in (first, second):
         assert verdict["row_seconds"].keys() == {"1", "4096"}
         for name in TIMES:
@@ -126,13 +138,6 @@ def test_what_it_printed_stands_in_the_verdict():
     verdict = judge(f"{hostile}:exits_at_once", fail_fast=True)
     assert verdict.outcome is Conclusion.BROKEN
     assert verdict.captured_output == "good bye\n"
-
-
-def test_progress_is_reported():
-    seen = []
-    judge("mutant:token", on_progress=lambda *step: seen.append(step))
-    assert seen
-    assert all(0 < done <= total and what for done, total, what in seen)
 
 
 @pytest.mark.parametrize(
