@@ -25,7 +25,13 @@ from draftproof.proof.subjects.subject import Subject, load
 from draftproof.proof.trial.plan import after_proof, make_plan
 from draftproof.proof.verdicts.finding import Outcome
 from draftproof.proof.verdicts.verdict import Conclusion
-from draftproof.proof.worlds.logits_world import FOCUSED, HABITS, LOGITS_WORLDS, PROMPTED
+from draftproof.proof.worlds.logits_world import (
+    FOCUSED,
+    HABITS,
+    LOGITS_WORLDS,
+    PROMPTED,
+    TWO_ROUNDS,
+)
 
 PLAN = make_plan("quick", 0)
 SHORT = replace(PLAN, sizes=((1, 2),))
@@ -60,7 +66,7 @@ def test_worlds_are_the_focused_ones_and_some_at_random():
     own = subject_of(LogitsVerifier())
     assert [w.name for w in worlds_for(own, PLAN)] == [*FOCUSED, "random 0", "random 1"]
     asked = worlds_for(own, make_plan("standard", 0))
-    assert {w.name for w in asked} == set(LOGITS_WORLDS) - {*HABITS, *PROMPTED}
+    assert {w.name for w in asked} == set(LOGITS_WORLDS) - {*HABITS, *PROMPTED, TWO_ROUNDS}
     told = subject_of(PromptedVerifier())
     assert worlds_for(told, PLAN)[-1].name == "prompt"
 

@@ -22,7 +22,7 @@ from draftproof.proof.trial.plan import Plan
 from draftproof.proof.verdicts.finding import Finding, Grade, Outcome
 from draftproof.proof.worlds.catalogue import WORLDS
 from draftproof.proof.worlds.law import Text
-from draftproof.proof.worlds.logits_world import logits_world
+from draftproof.proof.worlds.logits_world import TWO_ROUNDS, logits_world
 from draftproof.proof.worlds.tree_world import TREE_WORLDS, TreeWorld
 
 __all__ = ["check_tree_calls", "check_tree_joint", "check_tree_oracle", "worlds_for"]
@@ -59,7 +59,7 @@ def check_tree_calls(subject: Subject, plan: Plan) -> Iterator[Finding]:
     """
     draws = draws_of(subject)
     if subject.contract is Contract.TREE_LOGITS:
-        world = logits_world("two rounds")
+        world = logits_world(TWO_ROUNDS)
         rounds = [TreeWorld(world, (2,), draws), TreeWorld(world, (1,), draws)]
     else:
         rounds = [TreeWorld(WORLDS["toy"], (2,), draws)] * 2

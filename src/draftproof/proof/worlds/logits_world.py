@@ -25,6 +25,7 @@ __all__ = [
     "LOGITS_WORLDS",
     "LONGEST",
     "PROMPTED",
+    "TWO_ROUNDS",
     "LogitsWorld",
     "adapted",
     "allowed_at",
@@ -369,6 +370,8 @@ HABITS = ("ties at top-k", "ties at top-p", "window")
 """Those about what engines do each in their own way, or do not have."""
 PROMPTED = ("prompt",)
 """Those for verifiers that are told the prompts."""
+TWO_ROUNDS = "two rounds"
+"""The one for two rounds of trees: it tells longer texts."""
 
 
 def _makers() -> dict[str, Callable[[], LogitsWorld]]:
