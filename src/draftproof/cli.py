@@ -129,7 +129,11 @@ def check(
     ] = Profile.STANDARD,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0,
     timeout: Annotated[
-        float | None, typer.Option(min=0.001, help="Seconds until one check counts as hanging.")
+        float | None,
+        typer.Option(
+            min=0.001,
+            help="Seconds that one check may take: more for a slow subject, or a busy machine.",
+        ),
     ] = None,
     json_file: Annotated[typer.FileTextWrite | None, _file("--json", "Write the verdict.")] = None,
     html_file: Annotated[typer.FileTextWrite | None, _file("--html", "Write a page.")] = None,

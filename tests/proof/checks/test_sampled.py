@@ -227,6 +227,8 @@ def test_a_slow_subject_has_no_long_calls_and_its_true_power_said():
     assert 0.002 * max(rows) < 0.5 * plan.timeout  # where a call would count as a hang
     assert plan.visible < first.case["visible"] <= 1
     assert f"above {first.case['visible']:.3f} would have been seen" in first.message
+    assert f"no time for the wanted {plan.visible:g}, which takes " in first.message
+    assert first.message.endswith(f" times as many: raise --timeout, {plan.timeout:g} s now")
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -234,9 +236,9 @@ def test_the_sizes_of_a_check_add_up_to_its_share(check, monkeypatch):
     spent = []
     compare, dispersion = sampled.Trial._judge, sampled._dispersion
 
-    def judge(trial, growing, table, size, complete):
+    def judge(trial, growing, table, size, *rest):
         spent.append(size)
-        return compare(trial, growing, table, size, complete)
+        return compare(trial, growing, table, size, *rest)
 
     def disperse(name, sampler, size):
         spent.append(size)

@@ -135,6 +135,7 @@ def test_a_slow_check_is_no_hang():
     (found,) = run("right", ["endless"], timeout=2.0)
     assert found.outcome is Outcome.INCONCLUSIVE
     assert found.message.startswith("not finished after 2 s")
+    assert found.message.endswith("no single call took long: raise --timeout, 2 s now")
 
 
 def test_a_fault_of_a_check_is_not_the_subjects():

@@ -139,7 +139,8 @@ def check_logits_bisection(subject: Subject, plan: Plan) -> Iterator[Finding]:
     for world in replayed:
         now = time.monotonic()
         if now - began + 2 * (now - before) > PATIENCE * plan.timeout:
-            message = f"no time for the thresholds in {world.name} and the worlds behind it"
+            left = f"the thresholds in {world.name} and the worlds behind it"
+            message = f"no time for {left}: {plan.longer}"
             yield Finding("logits-bisection", Outcome.NOTE, Grade.EXACT, message)
             return
         before = now

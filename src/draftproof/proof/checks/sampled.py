@@ -210,23 +210,31 @@ class Trial:
             required_sequences(self.visible, self.plan.power, size * float(last), table.law)
             for table in tables
         )
+        texts = max(needed, self.least)
         for fraction, part in LOOKS:
-            wanted = math.ceil(fraction * max(needed, self.least))
+            wanted = math.ceil(fraction * texts)
             complete = growing.extend(wanted, self.deadline)
             findings = [
-                self._judge(growing, table, size * float(part), complete)
+                self._judge(growing, table, size * float(part), texts, complete)
                 for table in growing.tables
             ]
             if not complete or any(finding.outcome is Outcome.LOSSY for finding in findings):
                 break
         yield from findings
 
-    def _judge(self, growing: Growing, table: Table, size: float, complete: bool) -> Finding:
+    def _judge(
+        self, growing: Growing, table: Table, size: float, texts: int, complete: bool
+    ) -> Finding:
         comparison = compare(table.counts, table.law)
         outcome = Outcome.PASSED if complete else Outcome.INCONCLUSIVE
         if comparison.false_alarm <= size:
             outcome = Outcome.LOSSY
         message = self._message(table, comparison, size, outcome)
+        if outcome is Outcome.INCONCLUSIVE:
+            message += (
+                f"; there was no time for the wanted {self.visible:g}, which takes "
+                f"{texts / max(1, table.size):,.1f} times as many: {self.plan.longer}"
+            )
         if isinstance(growing, Sampler) and growing.emitted.any() and outcome is Outcome.PASSED:
             message += f"; {growing.emitted_per_call:.3f} tokens a call"
         return Finding(
@@ -260,10 +268,7 @@ class Trial:
         if outcome is Outcome.LOSSY:
             return f"{made}; false alarm at most {comparison.false_alarm:.2g}, allowed {size:.2g}"
         made += f"; a total variation above {self._visible(table, size):.3f} would have been seen "
-        made += f"with probability {self.plan.power:g}"
-        if outcome is Outcome.INCONCLUSIVE:
-            made += f"; there was no time for the wanted {self.visible:g}"
-        return made
+        return f"{made}with probability {self.plan.power:g}"
 
 
 def experiment_of(subject: Subject, *worlds: str | World) -> Experiment:

@@ -136,7 +136,7 @@ def _heard(texts: WideTexts, wanted: int, size: float, plan: Plan, deadline: flo
             made += f"; a rate off by more than {seen:.2g} would have been seen with probability "
             made += f"{plan.power:g}"
         if not complete:
-            made += f"; there was no time for the wanted {wanted:,}"
+            made += f"; there was no time for the wanted {wanted:,}: {plan.longer}"
     return Finding(
         "witnesses", outcome, Grade.SAMPLED, made, world.name, texts.num_draft, texts.num_draft,
         size=n, **details,

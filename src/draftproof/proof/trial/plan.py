@@ -61,6 +61,11 @@ class Plan:
     prompts: tuple[tuple[int, ...], ...] = ()
     eos: int | None = None
 
+    @property
+    def longer(self) -> str:
+        """What to do where the time was not enough."""
+        return f"raise --timeout, {self.timeout:g} s now"
+
 
 PROVEN_VISIBLE = 0.1
 PROVEN_SIZES = ((0, 2), (1, 2))

@@ -145,7 +145,7 @@ class SubjectProcess:
             if overdue.is_hang:
                 yield broken(check, str(overdue))
             else:
-                message = f"{overdue}; no single call took long, a longer time-out may let it end"
+                message = f"{overdue}; no single call took long: {plan.longer}"
                 yield Finding(check, Outcome.INCONCLUSIVE, Grade.BEHAVIOUR, message)
         except _Died as death:
             yield broken(check, str(death))
@@ -172,7 +172,7 @@ class SubjectProcess:
         except BaseException as error:
             self._close()
             if isinstance(error, _Overdue):
-                more = "if it only loads slowly, allow it a longer time-out"
+                more = f"if it only loads slowly, {self._plan.longer}"
                 raise ContractBroken(f"loading the subject: {error}; {more}") from None
             if isinstance(error, _Died):
                 raise ContractBroken(f"loading the subject: {error}") from None
@@ -362,7 +362,9 @@ class _Child:
         if call_began and now - call_began > CALL_SHARE * timeout:
             place = self._ask_where()
             raise _Overdue(
-                f"hangs: one call has not returned after {now - call_began:.1f} s{place}", True
+                f"hangs: one call has not returned after {now - call_began:.1f} s, the "
+                f"{CALL_SHARE:.0%} of --timeout that it may take{place}",
+                True,
             )
         if now - self._began > timeout:
             place = self._ask_where()
