@@ -12,6 +12,10 @@ Array = npt.NDArray[Any]
 LogitSide = tuple[tuple[Array, ...] | None, tuple[Array, Array, Array] | None, Array | None]
 """(temperature, top_p, min_p, typical_p, top_k, filters, ties); (edit_from, edit_ids, edit_logits);
 masks."""
+ContextSide = tuple[tuple[Array, ...], tuple[Array, ...] | None, tuple[Any, Any, Any]]
+"""(temperature, ..), as above; (repetition, presence, frequency, window, min_tokens, prompt_sizes,
+bias_comes_last, repetition_sees_prompt, additive_sees_prompt, text_from, texts, bias_from,
+bias_ids, biases, ends_from, ends); the batch's mask, and by request those that allow and ban."""
 
 def set_surroundings(
     result_type: type,
@@ -152,6 +156,32 @@ def verify_forest(
     draft_probs: Array | None,
     sparse_ids: Array | None,
     target_probs: Array,
+    greedy: Array | None,
+    accept: Array,
+    final: Array,
+    rule: int,
+    validate: int,
+    siblings_differ: bool,
+    target_tolerance: float,
+    draft_tolerance: float,
+    most_threads: int | None,
+    available_threads: Callable[[], int],
+    path: Array,
+    emitted: Array,
+    num_emitted: Array,
+    status: Array,
+    /,
+) -> None: ...
+def verify_logit_forest(
+    num_nodes: Array,
+    token_ids: Array,
+    parents: Array,
+    draw_order: Array | None,
+    draft_laws: Array | None,
+    sparse_ids: Array | None,
+    target_logits: Array,
+    target: ContextSide,
+    draft: ContextSide | None,
     greedy: Array | None,
     accept: Array,
     final: Array,

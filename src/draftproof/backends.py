@@ -16,6 +16,7 @@ __all__ = [
     "available_backends",
     "load_backend",
     "load_logits_backend",
+    "load_logits_tree_backend",
     "load_short_way",
     "load_short_way_from_logits",
     "load_short_way_of_trees",
@@ -26,6 +27,11 @@ __all__ = [
 BACKENDS = ("native", "numpy", "reference")
 
 _FOREST = {"native": "draftproof.kernels.tree_native", "reference": "draftproof.reference.forest"}
+_LOGITS_FOREST = {  # the walk is the reference's; what differs is how laws are made
+    "native": "draftproof.kernels.logits_tree_native",
+    "numpy": "draftproof.reference.forest",
+    "reference": "draftproof.reference.forest",
+}
 
 
 def native_import_error() -> str | None:
@@ -100,6 +106,12 @@ def load_logits_backend(name: str, rule: str) -> tuple[str, ModuleType]:
 def load_tree_backend(name: str, rule: str) -> tuple[str, ModuleType]:
     """Return the same for a rule for trees: the module has ``verify_forest``."""
     return _load(name, rule, _FOREST)
+
+
+@functools.cache
+def load_logits_tree_backend(name: str, rule: str) -> tuple[str, ModuleType]:
+    """Return the same for such a rule and laws that are made of logits."""
+    return _load(name, rule, _LOGITS_FOREST)
 
 
 def _load(name: str, rule: str, kernels: Mapping[str, str]) -> tuple[str, ModuleType]:

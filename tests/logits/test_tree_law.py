@@ -111,7 +111,8 @@ def test_a_tree_has_the_law_of_plain_sampling(data):
         ("traversal", "without-replacement"), ("rrs", "iid"), ("k-seq", "iid"),
     ],
 )  # fmt: skip
-def test_every_rule_walks_on_plain_laws(rule, draws):
+@pytest.mark.parametrize("backend", ["auto", "numpy"])
+def test_every_rule_walks_on_plain_laws(rule, draws, backend):
     """Masks by node, ends by depth, greedy requests and penalties along the path, in one batch."""
     rows = [
         SamplingParams(repetition_penalty=2.0, frequency_penalty=0.7, top_p=0.9),
@@ -144,7 +145,7 @@ def test_every_rule_walks_on_plain_laws(rule, draws):
         result = verify_tree_logits(
             DraftTree(tokens, parents, None, draws), target, draft_logits=draft, params=rows,
             draft_params=SamplingParams(), history=history, token_mask=mask, uniforms=uniforms,
-            rule=rule,
+            rule=rule, backend=backend,
         )  # fmt: skip
         np.testing.assert_array_equal(result.token_ids, expected.token_ids)
         np.testing.assert_array_equal(result.path, expected.path)
@@ -179,6 +180,7 @@ def test_only_rows_on_the_path_are_made(monkeypatch, rule):
         params=params,
         history=[[]],
         rule=rule,
+        backend="numpy",
         uniforms=(np.full((1, 16), 0.5), [0.5]),
     )
     assert result.to_lists() == [[0, 0, 7]]
@@ -227,7 +229,7 @@ def by_the_other_sibling(tree, row, context):
 def test_a_wrong_path_is_seen(monkeypatch, wrong):
     monkeypatch.setattr(verify_tree_module, "_path_tokens", wrong)
     with pytest.raises(AssertionError):
-        test_every_rule_walks_on_plain_laws("rrsw", "without-replacement")
+        test_every_rule_walks_on_plain_laws("rrsw", "without-replacement", "numpy")
 
 
 @pytest.mark.parametrize("wrong", ["the next node's row", "the logits as given"])
@@ -243,4 +245,4 @@ def test_a_wrong_row_is_seen(monkeypatch, wrong):
 
     monkeypatch.setattr(LogitRows, "edited", edited)
     with pytest.raises(AssertionError):
-        test_every_rule_walks_on_plain_laws("rrsw", "without-replacement")
+        test_every_rule_walks_on_plain_laws("rrsw", "without-replacement", "numpy")

@@ -15,12 +15,13 @@ from draftproof.trees.rules import TREE_RULES, TreeRule
 from draftproof.types import IntArray, SparseProbs
 from draftproof.validation import VALIDATE, mass_tolerance
 
-__all__ = ["RULES", "uniform", "verify_forest", "verify_plain"]
+__all__ = ["DISTINCT", "RULES", "uniform", "verify_forest", "verify_plain"]
 
 RULES = tuple(TREE_RULES)
 """In the order of the kernel's enum."""
 
-_DISTINCT = (Draws.WITHOUT_REPLACEMENT, Draws.TOP_AND_ONE)
+DISTINCT = (Draws.WITHOUT_REPLACEMENT, Draws.TOP_AND_ONE)
+"""Draws that exclude repeated siblings."""
 
 
 def verify_forest(
@@ -61,7 +62,7 @@ def verify_forest(
         np.ascontiguousarray(final, np.float64),
         RULES.index(rule.name),
         VALIDATE.index(validate),
-        tree.draws in _DISTINCT,
+        tree.draws in DISTINCT,
         mass_tolerance(target_probs.dtype, vocabulary),
         0.0 if draft_probs is None else mass_tolerance(draft_probs.dtype, draft_probs.shape[2]),
         num_threads,
@@ -83,7 +84,7 @@ _native.set_tree_surroundings(
     VALIDATE,
     DraftTree,
     tuple(TREE_RULES[rule].draws for rule in RULES),
-    _DISTINCT,
+    DISTINCT,
 )
 verify_plain = _native.verify_tree_plain
 """`draftproof.verify_tree` for a generator and common options; None where it declines."""

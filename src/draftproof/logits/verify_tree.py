@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from draftproof.backends import BACKENDS, load_tree_backend
+from draftproof.backends import BACKENDS, load_logits_tree_backend
 from draftproof.errors import complaint
 from draftproof.logits.batch import logits_batch
 from draftproof.logits.params import SamplingParams
@@ -67,8 +67,8 @@ def verify_tree_logits(
         token_mask: bool [B, N+1, V], or words of packed bits; ``draft_token_mask`` alike.
         rng, uniforms, seeds, positions, rule, greedy, validate: as for `verify_tree`.
         on_bad_row: as for `verify_logits`.
-        backend: ``"auto"`` makes the laws that the rule reads on its way, ``"native"`` makes all of
-            them first. ``"reference"`` is the definition.
+        backend: ``"auto"``, ``"native"``, ``"numpy"`` (the reference's walk on laws that NumPy
+            makes) or ``"reference"``, the definition. All make a law when the rule reads it.
         num_threads: as for `verify_tree`.
 
     Returns:
@@ -93,7 +93,7 @@ def verify_tree_logits(
             fix = "choose one of these"
             raise ValueError(complaint(name, "", found=repr(value), wanted=wanted, fix=fix))
     check_num_threads(num_threads)
-    chosen, kernel = load_tree_backend("reference" if backend == "auto" else backend, rule)
+    chosen, kernel = load_logits_tree_backend(backend, rule)
     batch = tree_logits_batch(
         tree, target_logits, draft_logits, params, draft_params, history, prompts, token_mask,
         draft_token_mask, greedy, definition=backend == "reference",
@@ -103,12 +103,9 @@ def verify_tree_logits(
     accept, final = seeded_uniforms(
         batch.nodes, rows.params, "tree", rng, uniforms, seeds, positions, kernel.uniform
     )
-    judged = batch if chosen == "reference" else _made(batch, known.needs_draft_probs)
     path, token_ids, num_emitted, status = kernel.verify_forest(
-        judged, known, accept, final, validate=validate, num_threads=num_threads
+        batch, known, accept, final, validate=validate, num_threads=num_threads
     )
-    if chosen == "reference" and backend == "auto":
-        chosen = "numpy"
     bad = np.flatnonzero(status > RowStatus.ZERO_RESIDUAL)
     if len(bad) and on_bad_row == "raise":
         row = int(bad[0])
@@ -173,18 +170,3 @@ def _path_tokens(tree: DraftTree, row: int, context: int) -> IntArray:
         tokens.append(int(tree.token_ids[row, node]))
         node = int(tree.parents[row, node])
     return np.array(tokens[::-1], dtype=np.int64)
-
-
-def _made(batch: TreeBatch, with_draft: bool) -> TreeBatch:
-    """Make all laws of a batch of trees, for kernels that need arrays."""
-    tree = copy.copy(batch.tree)
-    sides: list[Any] = [batch.nodes.target_probs, tree.draft_probs if with_draft else None]
-    for side, rows in enumerate(sides):
-        if isinstance(rows, LogitRows):
-            laws = np.full(rows.shape, np.nan)
-            for row in range(tree.size):
-                for context in range(int(tree.num_nodes[row]) + 1):
-                    laws[row, context] = rows[row, context]
-            sides[side] = laws
-    object.__setattr__(tree, "draft_probs", sides[1])
-    return TreeBatch(tree, batch.nodes._replace(target_probs=sides[0]))

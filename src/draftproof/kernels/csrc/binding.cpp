@@ -17,6 +17,7 @@
 #include "chain.hpp"
 #include "chain_few.hpp"
 #include "logit_binding.hpp"
+#include "logit_tree_binding.hpp"
 #include "numpy_arrays.hpp"
 #include "philox.hpp"
 #include "row_sums.hpp"
@@ -291,6 +292,12 @@ NB_MODULE(_native, module) {
                "target_probs"_a, "greedy"_a.none(), "accept"_a, "final"_a, "rule"_a, "validate"_a, "siblings_differ"_a,
                "target_tolerance"_a, "draft_tolerance"_a, "most_threads"_a.none(),
                "available_threads"_a, "path"_a, "emitted"_a, "num_emitted"_a, "status"_a);
+    module.def("verify_logit_forest", &verify_logit_forest, "num_nodes"_a, "token_ids"_a,
+               "parents"_a, "draw_order"_a.none(), "draft_laws"_a.none(), "sparse_ids"_a.none(),
+               "target_logits"_a, "target"_a, "draft"_a.none(), "greedy"_a.none(), "accept"_a,
+               "final"_a, "rule"_a, "validate"_a, "siblings_differ"_a, "target_tolerance"_a,
+               "draft_tolerance"_a, "most_threads"_a.none(), "available_threads"_a, "path"_a,
+               "emitted"_a, "num_emitted"_a, "status"_a);
     module.def("fill_uniforms", &fill_uniforms);
     module.def("fill_token_uniforms", &fill_token_uniforms);
     module.def("philox4x32", &philox);

@@ -32,6 +32,8 @@ class Array {
     std::int64_t size(int axis) const { return PyArray_DIM(array_, axis); }
     std::int64_t stride(int axis) const { return PyArray_STRIDE(array_, axis); }
 
+    std::int64_t itemsize() const { return PyArray_ITEMSIZE(array_); }
+
     Dtype dtype() const {
         switch (PyArray_TYPE(array_)) {
             case NPY_DOUBLE: return Dtype::float64;

@@ -16,6 +16,7 @@
 #include "k_seq.hpp"
 #include "laws.hpp"
 #include "node_laws.hpp"
+#include "row_maker.hpp"
 #include "row_sums.hpp"
 #include "sibling_rules.hpp"
 #include "status.hpp"
@@ -49,8 +50,10 @@ struct Forest {
 // Verifies trees one at a time; one for each thread.
 class TreeVerifier {
    public:
-    TreeVerifier(const Forest& forest, Scratch& scratch)
-        : forest_(forest), scratch_(scratch), sums_(*best_instruction_set().sums) {}
+    // `maker` makes the target's rows, and the draft's if the forest has none; null without logits.
+    TreeVerifier(const Forest& forest, Scratch& scratch, RowMaker* maker = nullptr)
+        : forest_(forest), scratch_(scratch), sums_(*best_instruction_set().sums),
+          maker_(maker) {}
 
     void verify(std::int64_t b) {
         b_ = b;
@@ -59,6 +62,7 @@ class TreeVerifier {
         tree_.assign(std::clamp<std::int64_t>(forest_.num_nodes[b], 0, forest_.max_nodes),
                      forest_.node_tokens + first, forest_.parents + first,
                      order ? order + first : nullptr, forest_.accept + first);
+        if (maker_) maker_->begin(b, tree_);
         if (forest_.sparse_ids) dense_.clear(tree_.contexts());
         std::int64_t *path = forest_.path + b * D, *tokens = forest_.token_ids + b * (D + 1);
         std::fill_n(path, D, std::int64_t{-1});
@@ -78,8 +82,12 @@ class TreeVerifier {
     }
 
    private:
-    Row target_row(std::int64_t context) const { return forest_.target.row(b_, -1, context); }
-    Row stored_draft_row(std::int64_t context) const { return forest_.draft.row(b_, -1, context); }
+    Row target_row(std::int64_t context) const {
+        return maker_ ? maker_->target(context) : forest_.target.row(b_, -1, context);
+    }
+    Row stored_draft_row(std::int64_t context) const {
+        return forest_.draft.data ? forest_.draft.row(b_, -1, context) : maker_->draft(context);
+    }
     const std::int64_t* sparse_ids(std::int64_t context) const {
         const std::int64_t place = b_ * (forest_.max_nodes + 1) + context;
         return forest_.sparse_ids ? forest_.sparse_ids + place * forest_.draft.size : nullptr;
@@ -355,6 +363,7 @@ class TreeVerifier {
     const Forest& forest_;
     Scratch& scratch_;
     const RowSums& sums_;
+    RowMaker* maker_;
     std::int64_t b_ = 0;
     Tree tree_;
     mutable DenseRows dense_;  // of sparse draft laws

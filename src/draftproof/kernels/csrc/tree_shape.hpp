@@ -45,6 +45,12 @@ class Tree {
     std::int64_t contexts() const { return static_cast<std::int64_t>(tokens_.size()) + 1; }
     const std::vector<std::int64_t>& tokens() const { return tokens_; }
 
+    // The context above one, the root's being no context.
+    std::int64_t above(std::int64_t context) const {
+        if (context == 0) return -1;
+        return has_parent(context - 1) ? parents_[context - 1] + 1 : 0;
+    }
+
     Siblings children(std::int64_t context) const {
         const std::int64_t from = first_[context];
         return {child_tokens_.data() + from, child_accept_.data() + from,
