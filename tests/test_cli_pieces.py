@@ -24,6 +24,14 @@ def test_a_shard_that_is_none_is_refused(which):
     assert "wanted i/n" in result.stderr
 
 
+def test_own_is_our_own_on_every_backend(monkeypatch):
+    def judge(spec, **options):
+        raise ValueError(f"asked for {spec} by {options['profile']}")
+
+    monkeypatch.setattr("draftproof.proof.judge.check", judge)
+    assert "asked for None by quick" in run("check", "own", "--profile", "quick").stderr
+
+
 def test_shards_are_written_and_merged(tmp_path, monkeypatch):
     monkeypatch.setattr("draftproof.proof.shards.shard.tokens_for", lambda plan: 2_000)
     files = [tmp_path / f"{i}.json" for i in (2, 3)]

@@ -107,8 +107,18 @@ def _list_adapters(wanted: bool) -> None:
 
 def _file(option: str, what: str) -> Any:
     return typer.Option(
-        option, metavar="FILE", lazy=False, encoding="utf-8", errors="replace", help=what
+        option,
+        metavar="FILE",
+        lazy=False,
+        encoding="utf-8",
+        errors="replace",
+        help=what,
+        rich_help_panel="Output",
     )
+
+
+OWN_MODELS, LONG_RUNS = "For a decoder with models of its own", "Long runs, in parts"
+"""Headings of options."""
 
 
 @app.command()
@@ -117,8 +127,8 @@ def check(
         str | None,
         typer.Argument(
             metavar="SUBJECT",
-            help="module:attr, path/to/file.py:attr or a name of --list. Left out: draftproof's "
-            "own verify, on every backend that is installed.",
+            help="module:attr, path/to/file.py:attr or a name of --list. Left out, or own: "
+            "draftproof's own verify, on every backend that is installed.",
         ),
     ] = None,
     contract: Annotated[
@@ -150,39 +160,73 @@ def check(
         str | None,
         typer.Option(
             metavar="module:attr",
-            help="For a decoder with models of its own: law(prompt, prefix) -> row.",
+            help="Its target's law: law(prompt, prefix) -> row.",
+            rich_help_panel=OWN_MODELS,
         ),
     ] = None,
     plain: Annotated[
         str | None,
-        typer.Option(metavar="module:attr", help="The same decoder without speculation."),
+        typer.Option(
+            metavar="module:attr",
+            help="In place of a law, the same decoder without speculation.",
+            rich_help_panel=OWN_MODELS,
+        ),
     ] = None,
     prompts: Annotated[
         typer.FileText | None,
-        typer.Option(metavar="FILE", help="JSON: a list of token lists, for such a decoder."),
+        typer.Option(
+            metavar="FILE", help="JSON: a list of token lists.", rich_help_panel=OWN_MODELS
+        ),
     ] = None,
     eos: Annotated[
-        int | None, typer.Option(min=0, help="The token behind which its texts end.")
+        int | None,
+        typer.Option(
+            min=0, help="The token behind which its texts end.", rich_help_panel=OWN_MODELS
+        ),
     ] = None,
     watch: Annotated[
         bool,
-        typer.Option("--watch", help="Only bet against it, until it is proved wrong or Ctrl-C."),
+        typer.Option(
+            "--watch",
+            help="Only bet against it, until it is proved wrong or Ctrl-C.",
+            rich_help_panel=LONG_RUNS,
+        ),
     ] = False,
     shard: Annotated[
         str | None,
-        typer.Option(metavar="i/n", help="Run one of n parts, and write a tally to merge."),
+        typer.Option(
+            metavar="i/n",
+            help="Run one of n parts, and write a tally for draftproof merge.",
+            rich_help_panel=LONG_RUNS,
+        ),
     ] = None,
     tally: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where --shard writes its tally.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where --shard writes its tally.", rich_help_panel=LONG_RUNS
+        ),
     ] = None,
     texts: Annotated[
-        int | None, typer.Option(min=1, help="Of all shards together, in each world.")
+        int | None,
+        typer.Option(
+            min=1, help="Of all shards together, in each world.", rich_help_panel=LONG_RUNS
+        ),
     ] = None,
     on_ray: Annotated[
-        bool, typer.Option("--ray", help="Run all shards on a Ray cluster (RAY_ADDRESS, or here).")
+        bool,
+        typer.Option(
+            "--ray",
+            help="Run all shards on a Ray cluster (RAY_ADDRESS, or here).",
+            rich_help_panel=LONG_RUNS,
+        ),
     ] = False,
     shards: Annotated[
-        int | None, typer.Option(min=1, help="Parts for --ray; as many as it has processors.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Parts for --ray; as many as it has processors.",
+            rich_help_panel=LONG_RUNS,
+        ),
     ] = None,
     listing: Annotated[
         bool,
@@ -193,8 +237,8 @@ def check(
 ) -> None:
     """Judge whether a verifier is lossless, or show where it is not.
 
-    Exit code 0: not rejected, with the power stated. 1: rejected. 3: it breaks its contract.
-    4: inconclusive, the power was not reached.
+    Exit code 0: not rejected, with the power stated. 1: rejected. 2: the command is not understood.
+    3: it breaks its contract. 4: inconclusive, the power was not reached.
     """
     try:
         from draftproof.proof.judge import check as judge
@@ -394,7 +438,9 @@ def plan(
 
 def _resolve(subject: str | None, contract: str | None) -> tuple[str | None, str | None]:
     """Let a name without a colon stand for the adapter of a public implementation."""
-    if subject is None or ":" in subject:
+    if subject in (None, "own"):
+        return None, contract
+    if ":" in subject:
         return subject, contract
     from draftproof.integrations.public.table import find_adapter
 

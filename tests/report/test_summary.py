@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from draftproof.proof.verdicts.verdict import ScorecardRow
-from draftproof.report.summary import bound, decisive, facts, headline, place, plural
+from draftproof.report.summary import bound, decisive, facts, headline, place, plural, spread
 from tests.report.verdicts import ALL, BROKEN, EXACT, LOSSY, NOTE, broken, rejected, verdict
 
 
@@ -32,6 +34,18 @@ def test_lossy_findings_outrank_broken_ones():
 def test_a_place_is_a_world_and_a_size():
     assert place(LOSSY.to_dict()) == "world L4, g = 2, K = 3"
     assert place(BROKEN.to_dict()) == ""
+
+
+def test_a_wrong_law_shows_in_some_worlds_and_not_in_others():
+    worlds = {"penalties": 0.1, "a, b": 0.25, "grammar": None}
+    findings = [replace(LOSSY, world=w, total_variation=tv) for w, tv in worlds.items()]
+    findings += [replace(EXACT, world=w) for w in ("ends", "penalties", "greedy", "ends")]
+    assert spread(rejected(findings=tuple(findings)).to_dict()) == [
+        ("shows in", "a, b 0.25; penalties 0.1; grammar"),
+        ("not in", "ends; greedy"),
+    ]
+    assert spread(rejected(findings=(LOSSY, EXACT)).to_dict()) == []
+    assert spread(verdict(findings=(EXACT,)).to_dict()) == []
 
 
 def test_evidence_is_counted_by_its_grade():

@@ -12,7 +12,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from draftproof.report.summary import Json, decisive, facts, headline, place, plural
+from draftproof.report.summary import Json, decisive, facts, headline, place, plural, spread
 
 __all__ = ["card_text", "print_card"]
 
@@ -88,6 +88,7 @@ def _accusation(verdict: Json, against: list[Json]) -> Iterator[RenderableType]:
     rows = [
         ("check", first["check"] + (f", and {plural(more, 'finding')} more" if more else "")),
         ("where", place(first)),
+        *spread(verdict),
         ("size", size),
         ("found", first["message"]),
         ("cells", _cells(first)),

@@ -7,7 +7,7 @@ from importlib import resources
 
 from jinja2 import Environment, StrictUndefined, Template
 
-from draftproof.report.summary import Json, bound, decisive, facts, headline, place, plural
+from draftproof.report.summary import Json, bound, decisive, facts, headline, place, plural, spread
 
 __all__ = ["html_page"]
 
@@ -26,6 +26,7 @@ def html_page(verdict: Json) -> str:
         against=decisive(verdict),
         place=place,
         plural=plural,
+        spread=spread(verdict),
     )
 
 

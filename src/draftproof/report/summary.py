@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["bound", "decisive", "facts", "headline", "place", "plural"]
+__all__ = ["bound", "decisive", "facts", "headline", "place", "plural", "spread"]
 
 Json = Mapping[str, Any]
 
@@ -55,6 +55,22 @@ def place(finding: Json) -> str:
     if not finding["max_draft"]:  # it drafts by itself
         return f"world {finding['world']}"
     return f"world {finding['world']}, g = {finding['num_draft']}, K = {finding['max_draft']}"
+
+
+def spread(verdict: Json) -> list[tuple[str, str]]:
+    """Say in which worlds a wrong law shows, the most first, and in which it does not."""
+    off: dict[str, float] = {}
+    for finding in decisive(verdict):
+        if finding["world"]:
+            distance = finding["total_variation"] or 0.0
+            off[finding["world"]] = max(off.get(finding["world"], 0.0), distance)
+    passed = [f["world"] for f in verdict["findings"] if f["outcome"] == "passed" and f["world"]]
+    right = [world for world in dict.fromkeys(passed) if world not in off]
+    if len(off) + len(right) < 2:
+        return []
+    most = sorted(off, key=lambda world: -off[world])
+    shows = "; ".join(f"{world} {off[world]:.3g}" if off[world] else world for world in most)
+    return [("shows in", shows), ("not in", "; ".join(right))]
 
 
 def facts(verdict: Json) -> list[tuple[str, str]]:
@@ -132,7 +148,7 @@ def _power(power: Json) -> str:
 
 
 def _efficiency(efficiency: Mapping[str, float]) -> str:
-    figures = ", ".join(f"{world} {value:.4g}" for world, value in efficiency.items())
+    figures = "; ".join(f"{world}: {value:.4g}" for world, value in efficiency.items())
     return f"expected accepted drafts (a figure, no proof): {figures}" if figures else ""
 
 

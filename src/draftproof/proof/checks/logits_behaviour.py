@@ -93,18 +93,20 @@ def check_logits_habits(subject: Subject, plan: Plan) -> Iterator[Finding]:
 def check_logits_lacks(subject: Subject, plan: Plan) -> Iterator[Finding]:
     """A parameter that the subject says it lacks: given all the same, it should raise."""
     _, lacks = engine_of(subject)
-    rng = np.random.default_rng(plan.seed)
+    rng, check = np.random.default_rng(plan.seed), "logits-lacks"
+    dropped = []
     for name in sorted(lacks & UNUSUAL.keys()):
         asked = {name: UNUSUAL[name], "eos_token_ids": (0,)}
         given = _batch([SamplingParams(**asked)])
-        check = "logits-lacks"
         try:
             call_on_copies(subject, given, rng, [[]])
         except Exception:
             yield _finding(check, Outcome.PASSED, f"{name}, which it lacks, raises")
         else:
-            message = f"{name}, which it says that it lacks, is dropped in silence"
-            yield _finding(check, Outcome.NOTE, message)
+            dropped.append(name)
+    if dropped:
+        message = f"dropped in silence, though it says that it lacks them: {', '.join(dropped)}"
+        yield _finding(check, Outcome.NOTE, message)
 
 
 def check_logits_bad_rows(subject: Subject, plan: Plan) -> Iterator[Finding]:

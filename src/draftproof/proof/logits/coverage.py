@@ -37,11 +37,8 @@ def not_covered_from_logits(findings: Sequence[Finding], visible: float) -> tupl
         for f in findings
         if f.check == "logits-engine" and f.outcome is Outcome.NOTE
     ]
-    sentences += [
-        f"{f.message[0].upper()}{f.message[1:]}, which was not held against it."
-        for f in findings
-        if f.check in TOLERANT and f.outcome is Outcome.NOTE
-    ]
+    if any(f.check in TOLERANT and f.outcome is Outcome.NOTE for f in findings):
+        sentences.append("What the notes say of its habits was not held against it.")
     rounded = [f for f in findings if f.grade is Grade.EXACT and f.outcome is Outcome.NOTE]
     if any(f.total_variation is not None for f in rounded):
         sentences.append(

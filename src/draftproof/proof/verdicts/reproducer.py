@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+import textwrap
 from typing import Any
 
 from draftproof.proof.subjects.contracts import Contract
@@ -100,7 +101,8 @@ def find_reproducer(
     command = f"draftproof check {shlex.quote(spec)} --contract {name} --profile {profile}"
     values: dict[str, Any] = {
         "spec": spec, "contract": name, "profile": profile, "seed": seed, "check": finding.check,
-        "message": " ".join(finding.message.split()), "world": finding.world,
+        "message": textwrap.fill(finding.message, 90).replace("\n", "\n# "),
+        "world": finding.world,
         "g": finding.num_draft, "K": finding.max_draft,
     }  # fmt: skip
     return Reproducer(f"{command} --seed {seed}", _script(finding, name, values))
