@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from draftproof.proof.verdicts.finding import Grade
 from draftproof.proof.verdicts.verdict import ScorecardRow
 from draftproof.report.summary import bound, decisive, facts, headline, place, plural, spread
 from tests.report.verdicts import ALL, BROKEN, EXACT, LOSSY, NOTE, broken, rejected, verdict
@@ -44,6 +45,8 @@ def test_a_wrong_law_shows_in_some_worlds_and_not_in_others():
         ("shows in", "a, b 0.25; penalties 0.1; grammar"),
         ("not in", "ends; greedy"),
     ]
+    beside = replace(LOSSY, world="toy", grade=Grade.SAMPLED)
+    assert "toy" not in str(spread(rejected(findings=(*findings, beside)).to_dict()))
     assert spread(rejected(findings=(LOSSY, EXACT)).to_dict()) == []
     assert spread(verdict(findings=(EXACT,)).to_dict()) == []
 

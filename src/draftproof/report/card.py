@@ -81,15 +81,13 @@ def _scorecard(verdict: Json) -> Table:
 
 
 def _accusation(verdict: Json, against: list[Json]) -> Iterator[RenderableType]:
-    """Name the check, the world, the cells, the size, the nearest known fault, and a way back."""
+    """Name the check, the worlds, the cells, the nearest known fault, and a way back."""
     first = against[0]
     more = len(against) - 1
-    size = f"{first['size']:,}" if first["size"] else ""
     rows = [
         ("check", first["check"] + (f", and {plural(more, 'finding')} more" if more else "")),
         ("where", place(first)),
         *spread(verdict),
-        ("size", size),
         ("found", first["message"]),
         ("cells", _cells(first)),
         ("nearest fault", _nearest(verdict["nearest_fault"])),

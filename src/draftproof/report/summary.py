@@ -58,15 +58,20 @@ def place(finding: Json) -> str:
 
 
 def spread(verdict: Json) -> list[tuple[str, str]]:
-    """Say in which worlds a wrong law shows, the most first, and in which it does not."""
+    """Say in which worlds a wrong law shows, the most first, and in which it does not.
+
+    By exact laws where one is wrong: in a sampled batch a row of another world may be at fault.
+    """
+    against = decisive(verdict)
+    grade = "exact" if any(f["grade"] == "exact" for f in against) else "sampled"
     off: dict[str, float] = {}
-    for finding in decisive(verdict):
-        if finding["world"]:
+    for finding in against:
+        if finding["world"] and finding["grade"] == grade:
             distance = finding["total_variation"] or 0.0
             off[finding["world"]] = max(off.get(finding["world"], 0.0), distance)
-    passed = [f["world"] for f in verdict["findings"] if f["outcome"] == "passed" and f["world"]]
-    right = [world for world in dict.fromkeys(passed) if world not in off]
-    if len(off) + len(right) < 2:
+    alike = [f for f in verdict["findings"] if f["outcome"] == "passed" and f["grade"] == grade]
+    right = [world for world in dict.fromkeys(f["world"] for f in alike) if world not in {*off, ""}]
+    if not off or len(off) + len(right) < 2:
         return []
     most = sorted(off, key=lambda world: -off[world])
     shows = "; ".join(f"{world} {off[world]:.3g}" if off[world] else world for world in most)
