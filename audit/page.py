@@ -19,7 +19,8 @@ _HEAD = """\
 Public implementations of speculative decoding, as they are installed from their packages, each
 judged in an environment of its own by `make audit`; those marked * in one that held several of
 them, in the pinned versions. The table is [audit/results.csv](../../audit/results.csv), and this
-page is made from it.
+page is made from it. `make audit NAMES="specdec economize"` judges these anew, by the profile
+`standard`, which takes some of them hours; `NAMES="--profile quick specdec"` takes minutes.
 
 **What was judged**: the function named, at temperature 1, on small worlds whose laws are known
 (V = 2 to 5), with laws in float32, on a CPU. Each draws from its own generator, which is seeded
