@@ -17,10 +17,10 @@ _HEAD = """\
 # The audit
 
 Public implementations of speculative decoding, as they are installed from their packages, each
-judged in an environment of its own by `make audit`; those marked * in one that held several of
-them, in the pinned versions. The table is [audit/results.csv](../../audit/results.csv), and this
-page is made from it. `make audit NAMES="specdec economize"` judges these anew, by the profile
-`standard`, which takes some of them hours; `NAMES="--profile quick specdec"` takes minutes.
+judged in an environment of its own by `make audit`. The table is
+[audit/results.csv](../../audit/results.csv), and this page is made from it.
+`make audit NAMES="specdec economize"` judges these anew, by the profile `standard`, which takes
+some of them hours; `NAMES="--profile quick specdec"` takes minutes.
 
 **What was judged**: the function named, at temperature 1, on small worlds whose laws are known
 (V = 2 to 5), with laws in float32, on a CPU. Each draws from its own generator, which is seeded
@@ -32,6 +32,10 @@ the version and in the call that are named, and nothing follows for the rest of 
 Where a function does not take drafts from outside, a round or a whole decoder was judged, drafts
 included, with models that are tables of the worlds' laws. Rows without drafts, which many of these
 functions never meet, are drawn by the adapter.
+"""
+
+_SHARED = """
+Those marked * were judged in one environment that held several of them, in the pinned versions.
 """
 
 _RIGHT = """
@@ -91,6 +95,8 @@ def page(results: Sequence[Result]) -> str:
     declared = [r for r in results if r.verdict == "rejected" and not r.claims_lossless]
     other = [r for r in results if r.verdict not in ("not rejected", "rejected")]
     parts = [_HEAD]
+    if any(r.environment == "given" for r in results):
+        parts.append(_SHARED)
     if right:
         parts += [_RIGHT, *(_row(r, _number(r.bound), _number(r.visible)) for r in right)]
     if wrong:

@@ -58,6 +58,15 @@ def test_the_page_names_the_right_ones_first_and_what_is_declared_lossy_apart(ri
     assert "as their own documentation says" in text
 
 
+def test_the_page_marks_what_was_judged_in_a_shared_environment(right, wrong):
+    own = replace(right, environment="own")
+    assert "*" not in page([own]).replace("**", "")
+    text = page([own, wrong])
+    assert "Those marked *" in text
+    assert "`flashspec` *" in text
+    assert "`dflash` *" not in text
+
+
 def test_the_committed_page_is_made_from_the_committed_table():
     assert PAGE.read_text(encoding="utf-8") == page(read_results())
 
