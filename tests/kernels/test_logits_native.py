@@ -366,3 +366,17 @@ def test_a_nucleus_that_few_logits_do_not_show(top_p, order):
                 np.zeros((6, 0), np.int64), None, flat[:, None].astype(dtype), params=params,
                 uniforms=(np.zeros((6, 0)), np.full(6, u)),
             )  # fmt: skip
+
+
+@pytest.mark.parametrize("top_p", [0.25, 0.5, 0.75])
+@pytest.mark.parametrize(("value", "temperature"), [(0.3, 1.0), (999.6, 50.0), (-7.1, 0.3)])
+def test_a_plateau_is_cut_at_an_exact_fraction(value, temperature, top_p):
+    """Rounded weights of equal logits would keep a token too many or too few."""
+    for V in (1100, 4000, 32_000):
+        z = np.full((1, 1, V), value, np.float32)
+        result = both(
+            np.zeros((1, 0), int), None, z,
+            params=SamplingParams(top_p=top_p, temperature=temperature),
+            uniforms=([[]], [1 - 2.0**-40]),
+        )  # fmt: skip
+        assert result[0][0, 0] == V * top_p - 1

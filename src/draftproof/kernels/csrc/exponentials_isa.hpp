@@ -43,23 +43,23 @@ DRAFTPROOF_INLINE V all_lanes(T value) {
     return value - V{};
 }
 
-// factor * 2^((z - shift) * scale) where z <= shift; NaN of NaN, 0 of -inf and of what is too small.
+// factor * 2^(z * scale - whole) where that is <= 1; NaN of NaN, 0 of -inf and of what is too small.
 //
-// The exponent is rounded to an integer n by adding 1.5 * 2^23 + 127 (2^52 and 1023 for doubles),
-// which leaves n biased in the low bits; 2^n is those bits shifted, and 2^r a polynomial whose
-// constant is 1, so that equal logits have weights of exactly 1.
+// z * scale is rounded to an integer by adding 1.5 * 2^23 + 127 - whole, which leaves the exponent
+// biased in the low bits; a power of two is those bits shifted, and 2^r a polynomial.
 struct PowersFloat {
-    FloatV shift, scale, lowest, factor;
+    FloatV magic, scale, lowest, factor;
 
-    PowersFloat(float shift_by, float scale_by, float factor_by)
-        : shift(all_lanes<FloatV>(shift_by)), scale(all_lanes<FloatV>(scale_by)),
-          lowest(all_lanes<FloatV>(-127 / scale_by)), factor(all_lanes<FloatV>(factor_by)) {}
+    PowersFloat(int whole, float scale_by, float factor_by)
+        : magic(all_lanes<FloatV>(0x1.8p23f + 127 - static_cast<float>(whole))),
+          scale(all_lanes<FloatV>(scale_by)),
+          lowest(all_lanes<FloatV>(static_cast<float>(whole - 127) / scale_by)),
+          factor(all_lanes<FloatV>(factor_by)) {}
 
     DRAFTPROOF_INLINE FloatV power(FloatV z, const PowersFloat& by) {
-        const FloatV magic = all_lanes<FloatV>(0x1.8p23f + 127), one = all_lanes<FloatV>(1.0f);
-        const FloatV d = greater(by.lowest, z - by.shift);
-        const FloatV biased = fused(d, by.scale, magic);
-        const FloatV r = fused(d, by.scale, magic - biased);
+        const FloatV one = all_lanes<FloatV>(1.0f), at = greater(by.lowest, z);
+        const FloatV biased = fused(at, by.scale, by.magic);
+        const FloatV r = fused(at, by.scale, by.magic - biased);
         FloatV sum = all_lanes<FloatV>(kFloatPowers[kFloatDegree - 1]);
         for (int k = kFloatDegree - 2; k >= 0; --k) {
             sum = fused(sum, r, all_lanes<FloatV>(kFloatPowers[k]));
@@ -68,7 +68,8 @@ struct PowersFloat {
     }
 };
 
-// The same in float64, down to its denormals: 2^(n + 64) * 2^-64.
+// factor * 2^((z - shift) * scale) in float64, down to its denormals: 2^(n + 64) * 2^-64. The
+// constant of the polynomial is 1, so that equal logits have weights of exactly 1.
 struct PowersDouble {
     DoubleV shift, scale, lowest, factor;
 
@@ -92,6 +93,25 @@ struct PowersDouble {
             sum = fused(sum, r, all_lanes<DoubleV>(kDoublePowers[k]));
         }
         return sum;
+    }
+};
+
+// 2^(z * scale - whole) within kQuickError; tiny where it is too small, not 0.
+struct PowersQuick {
+    DoubleV magic, scale;
+
+    PowersQuick(int whole, double scale_by)
+        : magic(all_lanes<DoubleV>(0x1.8p52 + 1023 - whole)),
+          scale(all_lanes<DoubleV>(scale_by)) {}
+
+    DRAFTPROOF_INLINE DoubleV power(DoubleV z, const PowersQuick& by) {
+        const DoubleV biased = fused(z, by.scale, by.magic);
+        const DoubleV r = fused(z, by.scale, by.magic - biased);
+        DoubleV sum = all_lanes<DoubleV>(kQuickPowers[kQuickDegree - 1]);
+        for (int k = kQuickDegree - 2; k >= 0; --k) {
+            sum = fused(sum, r, all_lanes<DoubleV>(kQuickPowers[k]));
+        }
+        return fused(sum, r, all_lanes<DoubleV>(1.0)) * (DoubleV)((Bits64V)biased << 52);
     }
 };
 
@@ -122,9 +142,9 @@ DRAFTPROOF_INLINE V load_tail(const T* at, std::int64_t n) {
 }
 
 // `ahead` is what the caller reads next: it comes from memory while this computes.
-static double sum_powers_float32(const float* z, std::int64_t n, float shift, float scale,
+static double sum_powers_float32(const float* z, std::int64_t n, int whole, float scale,
                                  const float* ahead) {
-    const PowersFloat by(shift, scale, 1);
+    const PowersFloat by(whole, scale, 1);
     DoubleV sums[2] = {};
     std::int64_t i = 0;
     for (; i + 4 * kFloats <= n; i += 4 * kFloats) {
@@ -161,9 +181,9 @@ DRAFTPROOF_INLINE void write_powers(const T* z, std::int64_t n, const By& by, T*
     }
 }
 
-static void powers_float32(const float* z, std::int64_t n, float shift, float scale, float factor,
+static void powers_float32(const float* z, std::int64_t n, int whole, float scale, float factor,
                            float* out) {
-    write_powers<FloatV>(z, n, PowersFloat(shift, scale, factor), out);
+    write_powers<FloatV>(z, n, PowersFloat(whole, scale, factor), out);
 }
 static void powers_float64(const double* z, std::int64_t n, double shift, double scale,
                            double factor, double* out) {
@@ -174,18 +194,19 @@ static void natural_float64(const double* x, std::int64_t n, double* out) {
     write_powers<DoubleV>(x, n, Natural{}, out);
 }
 
-static double sum_above_float32(const float* z, std::int64_t n, double shift, double scale,
+static double quick_sum_float32(const float* z, std::int64_t n, int whole, double scale,
                                 float edge, double& above) {
-    const PowersDouble by(shift, scale, 1);
+    const PowersQuick by(whole, scale);
+    const FloatV lowest = all_lanes<FloatV>(static_cast<float>((whole - 1000) / scale));
     const DoubleV edges = all_lanes<DoubleV>(static_cast<double>(edge));
     DoubleV sums[2] = {}, uppers[2] = {};
     for (std::int64_t i = 0; i < n; i += kFloats) {
-        const FloatV at = i + kFloats <= n ? load_vector<FloatV>(z + i)
-                                           : load_tail<FloatV>(z + i, n - i);
+        const FloatV at = greater(lowest, i + kFloats <= n ? load_vector<FloatV>(z + i)
+                                                           : load_tail<FloatV>(z + i, n - i));
         HalfV halves[2];
         __builtin_memcpy(halves, &at, sizeof at);
         for (int k = 0; k < 2; ++k) {
-            const DoubleV wide = widen(halves[k]), power = PowersDouble::power(wide, by);
+            const DoubleV wide = widen(halves[k]), power = PowersQuick::power(wide, by);
             sums[k] += power;
             uppers[k] += (DoubleV)((Bits64V)power & (Bits64V)(wide > edges));
         }
@@ -207,16 +228,30 @@ DRAFTPROOF_INLINE std::uint32_t bits_of(Bits32V lanes) {
 #endif
 }
 
+// Write the numbers of the bits that are set, from `first` on, and return how many there are. All of
+// `out` up to kFloats may be written.
+DRAFTPROOF_INLINE int write_places(std::uint32_t bits, std::int32_t first, std::int32_t* out) {
+#if DRAFTPROOF_X86 && DRAFTPROOF_VECTOR_BYTES == 64
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i places = _mm512_add_epi32(lanes, _mm512_set1_epi32(first));
+    _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(bits, places));
+#elif DRAFTPROOF_X86 && DRAFTPROOF_VECTOR_BYTES == 32
+    const __m256i lanes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(
+        reinterpret_cast<const __m128i*>(kPlacesOfBits.lanes[bits])));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
+                        _mm256_add_epi32(lanes, _mm256_set1_epi32(first)));
+#else
+    for (std::uint32_t left = bits; left; left &= left - 1) *out++ = first + __builtin_ctz(left);
+#endif
+    return __builtin_popcount(bits);
+}
+
 static int find_float32(const float* z, int n, float least, float most, std::int32_t* out) {
     const FloatV lows = all_lanes<FloatV>(least), highs = all_lanes<FloatV>(most);
     int count = 0, i = 0;
-    for (; i + 32 <= n; i += 32) {
-        std::uint32_t bits = 0;
-        for (int k = 0; k < 32; k += kFloats) {
-            const auto at = load_vector<FloatV>(z + i + k);
-            bits |= bits_of((at >= lows) & (at <= highs)) << k;
-        }
-        for (; bits; bits &= bits - 1) out[count++] = i + __builtin_ctz(bits);
+    for (; i + kFloats <= n; i += kFloats) {
+        const auto at = load_vector<FloatV>(z + i);
+        count += write_places(bits_of((at >= lows) & (at <= highs)), i, out + count);
     }
     for (; i < n; ++i) {
         if (z[i] >= least && z[i] <= most) out[count++] = i;
@@ -266,7 +301,7 @@ static void widen_bfloat16(const std::uint16_t* words, std::int64_t n, float* ou
 }
 
 constexpr Exponentials kExponentials = {
-    sum_powers_float32, powers_float32, powers_float64, natural_float64, sum_above_float32,
+    sum_powers_float32, powers_float32, powers_float64, natural_float64, quick_sum_float32,
     find_float32,       bins_float32,   keep_float32,   keep_float64,    widen_float16,
     widen_bfloat16,     kFuses,
 };

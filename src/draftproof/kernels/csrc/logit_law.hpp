@@ -124,17 +124,20 @@ class LogitLaw {
         kept_ = kept;
         set_temperature(temperature);
         exact_ = false;
-        shift_ = round_up(largest_);
+        set_shift(whole_above(largest_));
         sum_kept();
     }
-    // The same, where the sums of the blocks are known in float64, by weight().
-    void keep(const Kept& kept, const std::vector<double>& sums) {
+    // The same, where the sums of the blocks are known in float64 within an error, relative to a
+    // logit.
+    void keep(const Kept& kept, const std::vector<double>& sums, double shift, double error) {
         kept_ = kept;
         sums_ = sums;
+        shift_ = shift;
         total_ = 0;
         for (double sum : sums_) total_ += sum;
         if (suits_float32_) judge_float32();
-        be_exact();
+        exact_ = error == 0;
+        error_ = order_error() + error;
     }
 
     // Keep the tokens of the list alone, by token.
@@ -198,6 +201,8 @@ class LogitLaw {
     bool suits_float32() const { return suits_float32_; }
     double scale() const { return scale_; }
     double shift() const { return shift_; }
+    // The least integer above all logits times the scale.
+    int whole() const { return whole_; }
     const Exponentials& exps() const { return *set_.exponentials; }
     const RowSums& row_sums() const { return *set_.sums; }
 
@@ -205,16 +210,29 @@ class LogitLaw {
     void write_scaled(std::int64_t j, double factor, float* out) {
         const int n = block_size(j);
         const std::int64_t start = j * kLogitBlock;
+        if (shift_ != whole_shift_) factor *= std::exp2((whole_shift_ - shift_) * scale_);
         const auto narrow_factor = static_cast<float>(factor);
         if (const float* z = row_.floats(start, n, z32_, exps())) {
-            exps().float32(z, n, static_cast<float>(shift_), scale32_, narrow_factor, out);
+            exps().float32(z, n, whole_, scale32_, narrow_factor, out);
             kept_.apply(z, start, n, out, exps());
         } else {
             row_.doubles(start, n, z64_);
-            narrow(n, shift_);
+            narrow(n, whole_);
             exps().float32(z32_, n, 0, scale32_, narrow_factor, out);
             kept_.apply(z64_, start, n, out, exps());
         }
+    }
+
+    // The least integer above z times the scale; 0 if that is too large to be of use.
+    int whole_above(double z) const {
+        const double whole = std::ceil(z * scale32_);
+        return std::fabs(whole) <= kMostWhole ? static_cast<int>(whole) : 0;
+    }
+
+    // Of 2^(z * scale32 - whole) as a weight: the same for the largest logit.
+    void set_shift(int whole) {
+        whole_ = whole;
+        whole_shift_ = shift_ = largest_ - (largest_ * scale32_ - whole) / scale_;
     }
 
     void set_temperature(double temperature) {
@@ -229,9 +247,11 @@ class LogitLaw {
     }
     double order_error() const { return (2.0 * row_.size + 64) * 0x1p-53; }
 
-    // z64_ - shift as float32.
-    void narrow(int n, double shift) {
+    // z64_ * scale - whole, over the scale, as float32.
+    void narrow(int n, int whole) {
+        const double shift = whole / static_cast<double>(scale32_);
         for (int i = 0; i < n; ++i) z32_[i] = static_cast<float>(z64_[i] - shift);
+        is_narrowed_ = true;
     }
 
     Fault list_row() {
@@ -284,9 +304,10 @@ class LogitLaw {
         const std::int64_t count = num_blocks();
         sums_.resize(count);
         largests_.resize(count);
-        shifts_.resize(count);
-        float shift = -std::numeric_limits<float>::infinity();
+        wholes_.resize(count);
+        int whole = 0;
         largest_ = -kInfinity;
+        is_narrowed_ = false;
         for (std::int64_t j = 0; j < count; ++j) {
             const std::int64_t start = j * kLogitBlock;
             const int n = block_size(j);
@@ -299,22 +320,22 @@ class LogitLaw {
             }
             if (largests_[j] > largest_) {
                 largest_ = largests_[j];
-                shift = round_up(largest_);
+                whole = whole_above(largest_);
             }
             if (largest_ == -kInfinity) {
                 if (sum_of(z, n) != -kInfinity) return Fault::not_finite;
                 sums_[j] = 0;
             } else if (z) {
                 const float* ahead = row_.stored.as<float>() ? z + kLogitBlock : z;
-                sums_[j] = exps().sum_float32(z, n, shift, scale32_, ahead);
+                sums_[j] = exps().sum_float32(z, n, whole, scale32_, ahead);
             } else {
-                narrow(n, shift);
+                narrow(n, whole);
                 sums_[j] = exps().sum_float32(z32_, n, 0, scale32_, z32_);
             }
-            shifts_[j] = shift;
+            wholes_[j] = whole;
         }
         if (largest_ == -kInfinity) return Fault::empty;
-        shift_ = shift;
+        set_shift(whole);
         add_blocks();
         exact_ = false;
         judge_float32();
@@ -328,19 +349,11 @@ class LogitLaw {
         return sum;
     }
 
-    static float round_up(double z) {
-        const auto narrow = static_cast<float>(z);
-        return narrow < z ? std::nextafter(narrow, std::numeric_limits<float>::infinity())
-                          : narrow;
-    }
-
-    // Bring the blocks' sums to the last shift.
+    // Bring the blocks' sums to the last integer.
     void add_blocks() {
         total_ = 0;
         for (std::size_t j = 0; j < sums_.size(); ++j) {
-            if (shifts_[j] != shift_ && sums_[j] != 0) {
-                sums_[j] *= std::exp2((shifts_[j] - shift_) * scale_);
-            }
+            if (wholes_[j] != whole_) sums_[j] = std::ldexp(sums_[j], wholes_[j] - whole_);
             total_ += sums_[j];
         }
     }
@@ -359,16 +372,17 @@ class LogitLaw {
     // With weights relative to the largest, the mean |log w| is at most log(V / total): entropy.
     void judge_float32() {
         const double gap = (shift_ - largest_) * scale_;
-        suits_float32_ = gap < 1 && scale_ > 0x1p-60 && scale_ < 0x1p60 && total_ > 0x1p-60 &&
-                          std::fabs(shift_) < 1e30;
+        suits_float32_ = std::fabs(gap) < 1.5 && scale_ > 0x1p-60 && scale_ < 0x1p60 &&
+                         total_ > 0x1p-60 && std::fabs(largest_ * scale_) < kMostWhole / 2;
         if (!suits_float32_) {
             refine();
             return;
         }
         const double depth = std::log(row_.size / total_) + gap;
-        const double scale_error = std::fabs(scale32_ / scale_ - 1);
-        const double depth_error = scale_error + (exps().fuses ? 1.01 : 2.01) * kRoundoff;
+        double depth_error = std::fabs(scale32_ / scale_ - 1);
+        if (is_narrowed_) depth_error += 1.01 * kRoundoff;
         error_ = kPowerError + depth_error * depth + order_error();
+        if (!exps().fuses) error_ += 1.01 * kRoundoff * (depth + std::fabs(whole_));
         written_error_ = 2 * error_ + 4 * 0x1p-24;
     }
 
@@ -376,10 +390,13 @@ class LogitLaw {
     LogitRow row_{};
     Kept kept_;
     double temperature_ = 1, scale_ = 1, shift_ = 0, largest_ = 0, total_ = 1;
+    double whole_shift_ = 0;  // of the weights in float32
     double error_ = 0, written_error_ = 0;
     float scale32_ = 1;
-    bool is_list_ = false, exact_ = false, suits_float32_ = true;
-    std::vector<double> sums_, largests_, shifts_, order_;
+    int whole_ = 0;
+    bool is_list_ = false, exact_ = false, suits_float32_ = true, is_narrowed_ = false;
+    std::vector<double> sums_, largests_, order_;
+    std::vector<int> wholes_;
     std::vector<Candidate> list_;
     alignas(64) float z32_[kLogitBlock], w32_[kLogitBlock];
     alignas(64) double z64_[kLogitBlock], w64_[kLogitBlock];

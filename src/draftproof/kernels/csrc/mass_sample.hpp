@@ -23,7 +23,10 @@ class MassSample {
     // Where the tokens below the edge have about the mass 1 - p of the law of a whole row.
     Edges guess(LogitLaw& law, double p) {
         if (!law.suits_float32() || !law.kept().has_every()) return {};
-        const double rest = (1 - p) * law.total(), size = static_cast<double>(law.size());
+        // Weights here are relative to the largest.
+        const double raised = std::exp2((law.shift() - law.largest()) * law.scale());
+        const double rest = (1 - p) * law.total() * raised;
+        const auto size = static_cast<double>(law.size());
         // A token whose weight is below the rest's mean is not needed.
         const double deepest = (std::log2(size / rest) + 1) / law.scale();
         const auto top = static_cast<float>(law.largest());
@@ -61,9 +64,9 @@ class MassSample {
     }
 
    private:
-    static constexpr int kRun = 16, kMost = 4096, kLast = 255;
-    static constexpr std::int64_t kSparsest = 16;  // one of so many logits, at most
-    static constexpr double kDeviations = 5;
+    static constexpr int kRun = 16, kMost = 1 << 14, kLast = 255;
+    static constexpr std::int64_t kSparsest = 8;  // one of so many logits, at most
+    static constexpr double kDeviations = 4;
 
     // Runs of neighbours, evenly spaced.
     int take(LogitLaw& law) {
@@ -77,7 +80,9 @@ class MassSample {
 
     void add(LogitLaw& law, int n, float top, double depth) {
         law.exps().bins_float32(z_, n, top, static_cast<float>(kLast / depth), kLast, places_);
-        law.exps().float32(z_, n, top, static_cast<float>(law.scale()), 1, weights_);
+        const double raised = std::exp2(law.whole() - law.largest() * law.scale());
+        law.exps().float32(z_, n, law.whole(), static_cast<float>(law.scale()),
+                           static_cast<float>(raised), weights_);
         std::fill(bins_, bins_ + kLast + 1, Bin{});
         for (int i = 0; i < n; ++i) {
             const double w = weights_[i];

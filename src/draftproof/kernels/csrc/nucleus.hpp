@@ -28,8 +28,10 @@ class Nucleus {
         const Edges edges = sample_.guess(law, p);
         const double margin = kMarginErrors * law.error();
         const bool few = edges.share < kFewShare && edges.weight > 4 * margin * law.total();
-        if (!(few && look_at_few(edges.least, p, margin)) && !look(edges.least, edges.most, p)) {
-            look_at_all(p);
+        if (!(few && look_at_few(edges.least, p, margin))) {
+            bool found = look(edges.least, edges.most, p, kQuickMargin);
+            if (found && !crossing_.certain) found = look(edges.least, edges.most, p, 0);
+            if (!found) look_at_all(p);
         }
         kept.raise(crossing_.z, keep_ties ? Kept::kAll : crossing_.token);
         kept_ = kept;
@@ -41,15 +43,17 @@ class Nucleus {
 
     // Make a law that was looked at the law of what is kept.
     void keep(LogitLaw& law) {
+        const double low = kept_.low;
+        const std::int64_t last = kept_.low_last;
         for (std::size_t k = 0; k < count_;) {
             const std::int64_t block = tokens_[k] / kLogitBlock, end = (block + 1) * kLogitBlock;
             double sum = 0;
             for (; k < count_ && tokens_[k] < end; ++k) {
-                sum += weights_[k] * kept_.has(z_[k], tokens_[k]);
+                sum += weights_[k] * ((z_[k] > low) | ((z_[k] == low) & (tokens_[k] <= last)));
             }
             above_[block] += sum;
         }
-        law.keep(kept_, above_);
+        law.keep(kept_, above_, shift_, error_);
     }
     // List all that is kept, by token, if that is known to be no more than `most`.
     bool list(std::vector<Candidate>& out, std::size_t most) const {
@@ -101,6 +105,7 @@ class Nucleus {
    private:
     static constexpr std::ptrdiff_t kSorted = 256;
     static constexpr double kMarginErrors = 3, kFewShare = 1.0 / 16;
+    static constexpr double kQuickMargin = 4 * kQuickError;
     static constexpr int kLast = 255;
 
     using At = std::vector<Candidate>::iterator;
@@ -121,7 +126,7 @@ class Nucleus {
 
     // List all from `least` up, and trust the float32 total; whether that settles it.
     bool look_at_few(float least, double p, double margin) {
-        start(true);
+        start(true, law_->shift(), 0);
         law_->visit(least, [&](std::int64_t at, int n, const auto* z) {
             add(at, n, z, least, std::numeric_limits<float>::infinity());
             return true;
@@ -132,10 +137,12 @@ class Nucleus {
         return crossing_.certain;
     }
 
-    // List those within least..most, sum all in float64; whether the edge lies among them.
-    bool look(float least, float most, double p) {
+    // List those within least..most, sum all within an error; whether the edge lies among them.
+    bool look(float least, float most, double p, double error) {
         if (least == -std::numeric_limits<float>::infinity()) return false;
-        start(most == std::numeric_limits<float>::infinity());
+        // Where all is exact, equal logits have weights of 1: a plateau's edge survives rounding.
+        start(most == std::numeric_limits<float>::infinity(),
+              error > 0 ? law_->whole() / law_->scale() : law_->largest(), error);
         double total = 0, above = 0;
         law_->visit(-kInfinity, [&](std::int64_t at, int n, const auto* z) {
             double& block = above_[at / kLogitBlock];
@@ -146,12 +153,12 @@ class Nucleus {
         });
         const double target = p * total;
         if (above + weigh() < target || (above > 0 && above >= target)) return false;
-        crossing_ = cross_listed(above, target, 0);
+        crossing_ = cross_listed(above, target, error * total);
         return true;
     }
 
     void look_at_all(double p) {
-        start(true);
+        start(true, law_->largest(), 0);
         constexpr float infinity = std::numeric_limits<float>::infinity();
         law_->visit(law_->kept().low, [&](std::int64_t at, int n, const auto* z) {
             const std::size_t before = count_;
@@ -167,17 +174,24 @@ class Nucleus {
         crossing_ = cross_listed(0, p * weigh(), 0);
     }
 
-    void start(bool has_every) {
+    // List anew; weights are to be relative to a logit, and sums within an error.
+    void start(bool has_every, double shift, double error) {
         has_every_ = has_every;
+        shift_ = shift;
+        error_ = error;
         count_ = 0;
         above_.assign(law_->num_blocks(), 0);
     }
 
     double sum(const float* z, int n, float edge, double& above) {
-        return law_->exps().sum_above_float32(z, n, law_->shift(), law_->scale(), edge, above);
+        if (error_ > 0) {
+            return law_->exps().quick_sum_float32(z, n, law_->whole(), law_->scale(), edge, above);
+        }
+        std::copy_n(z, n, wide_);
+        return sum(wide_, n, edge, above);
     }
     double sum(const double* z, int n, float edge, double& above) {
-        law_->exps().float64(z, n, law_->shift(), law_->scale(), 1, block_);
+        law_->exps().float64(z, n, shift_, law_->scale(), 1, block_);
         const double all = law_->sum(block_, n);
         for (int i = 0; i < n; ++i) block_[i] = z[i] > edge ? block_[i] : 0;
         above = law_->sum(block_, n);
@@ -214,7 +228,7 @@ class Nucleus {
     double weigh() {
         weights_.resize(z_.size());
         const auto count = static_cast<std::int64_t>(count_);
-        law_->exps().float64(z_.data(), count, law_->shift(), law_->scale(), 1, weights_.data());
+        law_->exps().float64(z_.data(), count, shift_, law_->scale(), 1, weights_.data());
         double sum = 0;
         for (std::size_t k = 0; k < count_; ++k) sum += weights_[k];
         return sum;
@@ -258,13 +272,14 @@ class Nucleus {
     bool has_every_ = false;
     Crossing crossing_{};
     MassSample sample_;
+    double shift_ = 0, error_ = 0;
     std::size_t count_ = 0;  // of candidates, by token
     std::vector<double> z_, weights_;
     std::vector<std::int64_t> tokens_;
     std::vector<double> above_;  // the candidates: the sums, by block
     std::vector<Candidate> near_;
     double bins_[kLast + 1];
-    alignas(64) double block_[kLogitBlock];
+    alignas(64) double block_[kLogitBlock], wide_[kLogitBlock];
     alignas(64) std::int32_t places_[kLogitBlock];
 };
 
