@@ -110,17 +110,20 @@ def test_every_backend_equals_the_definition(data):
         np.testing.assert_array_equal(getattr(result, field), getattr(expected, field), field)
 
 
-@pytest.mark.parametrize("rule", list(TREE_RULES))
-@pytest.mark.parametrize("spoilt", [("target", np.nan), ("target", -np.inf), ("draft", np.inf)])
-def test_a_bad_row_is_named_as_the_definition_names_it(rule, spoilt):
-    known = TREE_RULES[rule]
-    side, number = spoilt
-    if side == "draft" and not known.needs_draft_probs:
-        pytest.skip("it reads no drafter's law")
+@pytest.mark.parametrize(
+    ("rule", "side", "number"),
+    [
+        (rule.name, side, number)
+        for rule in TREE_RULES.values()
+        for side, number in (("target", np.nan), ("target", -np.inf), ("draft", np.inf))
+        if side == "target" or rule.needs_draft_probs
+    ],
+)
+def test_a_bad_row_is_named_as_the_definition_names_it(rule, side, number):
     logits = dict.fromkeys(("target", "draft"), np.zeros((1, 3, 4)))
     logits[side] = np.full((1, 3, 4), number)
     call = {"rule": rule, "uniforms": ([[0.9, 0.9]], [0.5]), "draft_logits": logits["draft"]}
-    tree = DraftTree([[0, 1]], [[-1, -1]], draws=known.draws[0])
+    tree = DraftTree([[0, 1]], [[-1, -1]], draws=TREE_RULES[rule].draws[0])
     messages = []
     for backend in ("native", "numpy", "reference"):
         with pytest.raises(BadRowError, match=f"^{side}_logits at row 0, the root") as caught:
@@ -195,3 +198,17 @@ def test_greedy_requests_take_the_largest_logit_as_it_is_stored():
     expected = verify_tree(tree, z, greedy=[True] * B, **call)
     result = verify_tree_logits(tree, z, params=SamplingParams(temperature=0), **call)
     np.testing.assert_array_equal(result.token_ids, expected.token_ids)
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy", "reference"])
+def test_greedy_rows_are_no_laws_to_be_judged(backend):
+    """Even where every number is: of each only one has to exceed -inf."""
+    tree = DraftTree([[1, 0]] * 2, [[-1, -1]] * 2, draws="deterministic")
+    logits = np.array([[[0.0, 9.0], [np.nan, 2.0], [5.0, -np.inf]]] * 2)
+    logits[1, 2] = -np.inf
+    result = verify_tree_logits(
+        tree, logits, params=SamplingParams(temperature=0), rule="nss", validate="full",
+        uniforms=(np.zeros((2, 2)), np.zeros(2)), on_bad_row="status", backend=backend,
+    )  # fmt: skip
+    assert result.to_lists() == [[1, 1], []]
+    assert result.status.tolist() == [0, 16]

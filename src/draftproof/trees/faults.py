@@ -82,16 +82,9 @@ def row_faults(
         yield from _repeated_siblings(batch, row)
     if validate == "full":
         yield from _every_number(batch, rule, row)
-    if batch.nodes.greedy is not None and batch.nodes.greedy[row]:
+    if _is_greedy(batch, row):
         if emitted.last_token is None:
-            yield Fault(
-                RowStatus.TARGET_NOT_FINITE,
-                TARGET.argument,
-                _place(row, emitted.path[-1] + 1 if emitted.path else 0),
-                "no entry above -inf",
-                "at least one number to take the argmax of",
-                "check the logits and masks of this context",
-            )
+            yield _no_argmax(row, emitted.path[-1] + 1 if emitted.path else 0)
     elif validate != "off" or emitted.last_token is None:
         yield from read_faults(batch, rule, accept, final, row, emitted)
 
@@ -148,8 +141,14 @@ def _siblings_read(
 
 
 def _every_number(batch: TreeBatch, rule: TreeRule, row: int) -> Iterator[Fault]:
+    only_largest = batch.nodes.greedy_logits and _is_greedy(batch, row)
     for context, nodes in enumerate(batch.tree.children(row)):
-        yield from _laws(batch, row, context, with_draft=bool(nodes) and rule.needs_draft_probs)
+        if not only_largest:
+            yield from _law(batch, TARGET, row, context)
+        elif not (batch.target_row(row, context) > -np.inf).any():
+            yield _no_argmax(row, context)
+        if nodes and rule.needs_draft_probs:
+            yield from _law(batch, _DRAFT, row, context)
         for node in nodes if rule.needs_draft_probs else []:
             token = int(batch.tree.token_ids[row, node])
             if batch.draft_row(row, context)[token] == 0:
@@ -161,6 +160,21 @@ def _every_number(batch: TreeBatch, rule: TreeRule, row: int) -> Iterator[Fault]
                     "a positive probability, since the token was drawn from this law",
                     "declare the law that the drafter really sampled from",
                 )
+
+
+def _is_greedy(batch: TreeBatch, row: int) -> bool:
+    return batch.nodes.greedy is not None and bool(batch.nodes.greedy[row])
+
+
+def _no_argmax(row: int, context: int) -> Fault:
+    return Fault(
+        RowStatus.TARGET_NOT_FINITE,
+        TARGET.argument,
+        _place(row, context),
+        "no entry above -inf",
+        "at least one number to take the argmax of",
+        "check the logits and masks of this context",
+    )
 
 
 def _repeated_siblings(batch: TreeBatch, row: int) -> Iterator[Fault]:

@@ -104,6 +104,8 @@ class TreeVerifier {
         return {DraftLaw::Kind::dense, q, nullptr, nullptr, narrow && q.dtype != Dtype::float64};
     }
 
+    bool is_greedy() const { return forest_.greedy && forest_.greedy[b_]; }
+
     std::int64_t emit() {
         for (const std::int64_t token : tree_.tokens()) {
             if (token < 0 || token >= forest_.vocabulary) return status::token_out_of_range;
@@ -113,7 +115,7 @@ class TreeVerifier {
         if (judged && forest_.siblings_differ) fault = judge_siblings();
         if (!fault && forest_.validate == Validate::full) fault = judge_every_number();
         if (fault) return fault;
-        if (forest_.greedy && forest_.greedy[b_]) return match_greedy();
+        if (is_greedy()) return match_greedy();
         fault = verify_sampled(judged);
         if (fault || emission_.last_token >= 0) return fault;
         if (!judged) fault = verify_sampled(true);
@@ -334,10 +336,17 @@ class TreeVerifier {
         return status::ok;
     }
 
+    // Of a greedy request's logits, which are no law, one has to exceed -inf.
+    std::int64_t judge_whole_target(std::int64_t context) const {
+        const Row row = target_row(context);
+        if (!maker_ || !is_greedy()) return judge_row(row, forest_.target_side);
+        return argmax(row, scratch_, sums_) < 0 ? status::target_not_finite : status::ok;
+    }
+
     std::int64_t judge_every_number() const {
         for (std::int64_t context = 0; context < tree_.contexts(); ++context) {
             const Siblings here = tree_.children(context);
-            std::int64_t fault = judge_row(target_row(context), forest_.target_side);
+            std::int64_t fault = judge_whole_target(context);
             if (!fault && here.count && forest_.reads_draft()) {
                 fault = judge_draft_row(context);
                 for (std::int64_t i = 0; !fault && i < here.count; ++i) {
