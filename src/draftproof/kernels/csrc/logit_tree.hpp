@@ -122,24 +122,42 @@ class LogitTreeRows : public RowMaker {
     Row target(std::int64_t context) override {
         if (is_greedy_ && target_.changes_nothing()) return forest_.target.row(b_, -1, context);
         return targets_.row(context, forest_.vocabulary, [&](double* out) {
-            const LogitRow row = target_.row(context);
             if (is_greedy_) {
-                write_logits(row, out);
+                write_logits(target_.row(context), out);
             } else {
-                write_law(row, target_.params(), out);
+                write_law(make_target(context) ? &s_.target : nullptr, out);
             }
         });
     }
 
     Row draft(std::int64_t context) override {
         return drafts_.row(context, forest_.vocabulary, [&](double* out) {
-            const LogitRow row = draft_.row(context);
-            if (draft_.params().temperature > 0) {
-                write_law(row, draft_.params(), out);
-            } else {
-                write_point(argmax(row, s_.scratch, s_.draft.row_sums()), row.size, out);
-            }
+            write_law(make_draft(context) ? &s_.draft : nullptr, out);
         });
+    }
+
+    // A law that was made in vain is written, for it is read next.
+    const FewRows* few(std::int64_t context, const Siblings& here) override {
+        const bool reads_draft = forest_.reads_draft() && here.count;
+        if (reads_draft && forest_.draft.data) return nullptr;
+        const bool is_p = make_target(context), p_is_few = is_p && s_.target.is_list();
+        bool is_q = true, q_is_few = true;
+        if (p_is_few && reads_draft) {
+            is_q = make_draft(context);
+            q_is_few = is_q && s_.draft.is_list();
+        }
+        if (p_is_few && q_is_few) {
+            const auto& q = reads_draft ? s_.draft.list() : none_;
+            few_.assign(s_.target.list(), s_.target.total(), q, s_.draft.total(), here);
+            return &few_;
+        }
+        targets_.row(context, forest_.vocabulary,
+                     [&](double* out) { write_law(is_p ? &s_.target : nullptr, out); });
+        if (p_is_few) {
+            drafts_.row(context, forest_.vocabulary,
+                        [&](double* out) { write_law(is_q ? &s_.draft : nullptr, out); });
+        }
+        return nullptr;
     }
 
    private:
@@ -150,21 +168,30 @@ class LogitTreeRows : public RowMaker {
         }
     }
 
-    // NaN throughout where no law can be made of a row.
-    static void write_point(std::int64_t token, std::int64_t size, double* out) {
-        std::fill_n(out, size, token < 0 ? std::numeric_limits<double>::quiet_NaN() : 0);
-        if (token >= 0) out[token] = 1;
+    // Whether a law could be made.
+    bool make_target(std::int64_t context) {
+        return s_.filters.make(s_.target, target_.row(context), target_.params()) ==
+               LogitLaw::Fault::none;
+    }
+    bool make_draft(std::int64_t context) {
+        const LogitRow row = draft_.row(context);
+        if (draft_.params().temperature > 0) {
+            return s_.filters.make(s_.draft, row, draft_.params()) == LogitLaw::Fault::none;
+        }
+        const std::int64_t best = argmax(row, s_.scratch, s_.draft.row_sums());
+        s_.draft.be_point_mass(row, best);
+        return best >= 0;
     }
 
-    void write_law(const LogitRow& row, const LogitParams& params, double* out) {
-        LogitLaw& law = s_.target;
-        if (s_.filters.make(law, row, params) != LogitLaw::Fault::none) {
-            write_point(-1, row.size, out);
-        } else if (law.is_list()) {
-            std::fill_n(out, row.size, 0);
-            for (const Candidate& at : law.list()) out[at.token] = at.weight / law.total();
+    // NaN throughout if there is no law.
+    void write_law(LogitLaw* law, double* out) const {
+        if (!law) {
+            std::fill_n(out, forest_.vocabulary, std::numeric_limits<double>::quiet_NaN());
+        } else if (law->is_list()) {
+            std::fill_n(out, law->size(), 0);
+            for (const Candidate& at : law->list()) out[at.token] = at.weight / law->total();
         } else {
-            write_blocks(law, out);
+            write_blocks(*law, out);
         }
     }
 
@@ -184,6 +211,8 @@ class LogitTreeRows : public RowMaker {
     std::int64_t b_ = 0;
     bool is_greedy_ = false;
     MadeRows targets_, drafts_;
+    FewRows few_;
+    const std::vector<Candidate> none_;
 };
 
 }  // namespace draftproof

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
+#include "few_rows.hpp"
 #include "laws.hpp"
+#include "sibling_rules.hpp"
 #include "tree_shape.hpp"
 
 namespace draftproof {
@@ -18,6 +20,9 @@ class RowMaker {
     // Valid as long as its maker says. The target's row of a greedy request is not summed.
     virtual Row target(std::int64_t context) = 0;
     virtual Row draft(std::int64_t context) = 0;
+
+    // What a rule reads at a context, if that is little; else null. Valid until the next one.
+    virtual const FewRows* few(std::int64_t context, const Siblings& here) = 0;
 };
 
 }  // namespace draftproof

@@ -12,6 +12,7 @@
 #include "argmax.hpp"
 #include "dense_rows.hpp"
 #include "draw.hpp"
+#include "few_rows.hpp"
 #include "judge.hpp"
 #include "k_seq.hpp"
 #include "laws.hpp"
@@ -24,8 +25,6 @@
 #include "tree_shape.hpp"
 
 namespace draftproof {
-
-enum class TreeRule { nss, target_only, naive_tree, rrs, rrsw, k_seq, hu_greedy, traversal };
 
 // One call's arrays: B trees of up to N nodes. Context 0 is a tree's root, context n + 1 its node n.
 struct Forest {
@@ -149,9 +148,10 @@ class TreeVerifier {
             std::int64_t fault = judged ? judge_uniforms(here) : status::ok;
             if (fault) return fault;
             seen_ = {};
-            const Choice choice = choose(context, here);
+            const FewRows* few = maker_ ? maker_->few(context, here) : nullptr;
+            const Choice choice = few ? choose_among(*few) : choose(context, here);
             emission_.zero_residual |= choice.zero_residual;
-            if (judged && here.count) fault = judge_node(context, here, choice);
+            if (judged && here.count && !few) fault = judge_node(context, here, choice);
             if (fault) return fault;
             if (choice.sibling >= 0) {
                 context = enter(context, choice.sibling);
@@ -162,6 +162,12 @@ class TreeVerifier {
             if (!is_uniform(forest_.final[b_])) return status::uniform_out_of_range;
             return judge_target(context);
         }
+    }
+
+    // Laws of which filters have kept few tokens are well.
+    Choice choose_among(const FewRows& few) {
+        seen_.p_mass = 1;
+        return few.choose(forest_.rule, forest_.final[b_], scratch_, sums_);
     }
 
     Choice choose(std::int64_t context, const Siblings& here) {
