@@ -120,7 +120,7 @@ def _evidence(findings: Sequence[Json], unit: str) -> str:
     parts = [", ".join(f"{counts[o]} {word}" for o, word in _OUTCOMES.items() if counts[o])]
     looked = [f for f in findings if f["outcome"] != "not_drivable" and f["world"]]
     if looked:
-        parts.append("worlds " + ", ".join(dict.fromkeys(f["world"] for f in looked)))
+        parts.append("worlds " + "; ".join(dict.fromkeys(f["world"] for f in looked)))
         g, K = (max(f[key] for f in looked) for key in ("num_draft", "max_draft"))
         parts.append(f"g <= {g}, K <= {K}" if K else "")
     size = sum(finding["size"] for finding in findings)

@@ -49,7 +49,7 @@ class TreeVerifier:
 
 
 class LogitsTreeVerifier(TreeVerifier):
-    """The same from logits, in the contract ``tree-logits``: each row's law behind its path."""
+    """Node by node from logits, in the contract ``tree-logits``, each row behind its path."""
 
     def __init__(
         self,
