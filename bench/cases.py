@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
+
+from draftproof import SamplingParams
 
 __all__ = ["CASES", "MEMORY_CASE", "Case"]
 
@@ -52,10 +55,30 @@ class Case:
         """As it stands in the results, and as ``--case`` takes it."""
         return f"{self.series}-{self.B}x{self.K}x{self.V}-{self.dtype}"
 
+    @property
+    def params(self) -> SamplingParams:
+        """As a user has them: made once."""
+        return _params(self.sampling)
+
+
+@cache
+def _params(sampling: tuple[str, float] | None) -> SamplingParams:
+    if sampling is None:
+        return SamplingParams()
+    name, value = sampling
+    return SamplingParams(top_k=int(value)) if name == "top_k" else SamplingParams(top_p=value)
+
 
 def _rule(rule: str, B: int, K: int, branching: tuple[int, ...] = ()) -> Case:
     contenders = ONE_AND_TWO_THREADS
     return Case(rule, B, K, 128_256, contenders=contenders, rule=rule, branching=branching)
+
+
+def _tree_of_logits(series: str, sampling: tuple[str, float] | None) -> Case:
+    return Case(
+        series, 24, 64, 128_256, contenders=ONE_AND_TWO_THREADS, rule="rrsw",
+        branching=(4, 3, 4), logits=True, sampling=sampling,
+    )  # fmt: skip
 
 
 def _flat(series: str, B: int, K: int, V: int) -> Case:
@@ -84,6 +107,8 @@ CASES = (
     _rule("block", 64, 5),
     *(_rule(rule, 24, 64, (4, 3, 4)) for rule in ("rrs", "rrsw", "nss")),
     _rule("traversal", 4, 64, (4, 3, 4)),
+    _tree_of_logits("tree-logits", None),
+    _tree_of_logits("tree-top-p", ("top_p", 0.9)),
     Case("logits", 1, 4, 32_000, contenders=(*LOGITS, "transformers"), logits=True),
     Case("logits", 64, 5, 128_256, contenders=LOGITS, logits=True),
     Case("logits", 256, 3, 32_000, contenders=LOGITS, logits=True),

@@ -12,7 +12,7 @@ from bench import plain_numpy
 from bench.floor import Floor
 from bench.inputs import CALLS, Inputs, Ints, make_rng
 from bench.peers import PEERS, Peer
-from bench.sampling import verify_logits_of
+from bench.sampling import verify_logits_of, verify_tree_logits_of
 
 __all__ = ["THREADS", "Contender", "make_contender"]
 
@@ -46,6 +46,8 @@ def make_contender(name: str, inputs: Inputs) -> Contender:
 
     def native(rng: np.random.Generator) -> Ints:
         rule, threads = inputs.case.rule, THREADS[name]
+        if inputs.case.logits and inputs.tree is not None:
+            return verify_tree_logits_of(inputs, rng, threads, "native").num_emitted
         if inputs.case.logits:
             return verify_logits_of(inputs, rng, threads, "native").num_emitted
         if inputs.tree is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.cases import Case
-from draftproof import DraftTree
+from draftproof import DraftTree, process
 from draftproof.trees import TREE_RULES
 
 __all__ = ["CALLS", "Floats", "Inputs", "Ints", "make_inputs", "make_rng"]
@@ -90,20 +90,26 @@ def _tree_inputs(case: Case) -> Inputs:
     parents = _parents(case.branching)
     target: Floats = np.empty((B, K + 1, V), dtype=dtype)
     draft: Floats = np.zeros((B, K + 1, V), dtype=dtype)  # pages of leaves are never touched
-    ids = np.empty((B, K), dtype=np.int64)
+    ids = np.zeros((B, K), dtype=np.int64)
     for b, context in np.ndindex(B, K + 1):
         logits = rng.standard_normal(V, dtype=dtype) * dtype(case.spread)
-        target[b, context] = _softmax(logits)
+        target[b, context] = logits if case.logits else _softmax(logits)
         children = np.flatnonzero(parents == context - 1)
         if len(children):
             noise = rng.standard_normal(V, dtype=dtype) * dtype(_NOISE)
             law = draft[b, context] = _softmax(logits + noise)
+            if case.logits:
+                draft[b, context] = logits + noise
+                law = process(draft[b, context, None], case.params)[0]
             for child in children:
+                if not law.any():  # fewer tokens than siblings, the last of which have q = 0
+                    law = np.ones_like(law)
+                    law[ids[b, children]] = 0
                 ids[b, child] = _sample(law, rng.random(1))
                 if draws == "without-replacement":
                     law = law.copy()
                     law[ids[b, child]] = 0
-    tree = DraftTree(ids, np.tile(parents, (B, 1)), draft, draws)
+    tree = DraftTree(ids, np.tile(parents, (B, 1)), None if case.logits else draft, draws)
     return Inputs(case, ids, draft, target, tree)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from bench.inputs import Inputs
-from draftproof import DraftLogits, SamplingParams, VerifyResult, verify_logits
+from draftproof import (
+    DraftLogits,
+    TreeResult,
+    VerifyResult,
+    verify_logits,
+    verify_tree_logits,
+)
 
-__all__ = ["verify_logits_of"]
+__all__ = ["verify_logits_of", "verify_tree_logits_of"]
 
 
 def verify_logits_of(
@@ -22,16 +26,24 @@ def verify_logits_of(
         inputs.target_probs,
         None,
         rng,
-        params=_params(inputs.case.sampling),
+        params=inputs.case.params,
         num_threads=num_threads,
         backend=backend,
     )
 
 
-@cache
-def _params(sampling: tuple[str, float] | None) -> SamplingParams:
-    """As a user has them: made once."""
-    if sampling is None:
-        return SamplingParams()
-    name, value = sampling
-    return SamplingParams(top_k=int(value)) if name == "top_k" else SamplingParams(top_p=value)
+def verify_tree_logits_of(
+    inputs: Inputs, rng: np.random.Generator, num_threads: int, backend: str = "auto"
+) -> TreeResult:
+    """Verify a case's trees, whose drafters sampled by its parameters too."""
+    assert inputs.tree is not None, "the caller knows"
+    return verify_tree_logits(
+        inputs.tree,
+        inputs.target_probs,
+        rng,
+        draft_logits=inputs.draft_probs,
+        params=inputs.case.params,
+        rule=inputs.case.rule,
+        num_threads=num_threads,
+        backend=backend,
+    )

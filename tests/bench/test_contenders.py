@@ -18,7 +18,7 @@ from bench.floor import Floor
 from bench.inputs import CALLS, Inputs, make_inputs, make_rng
 from bench.peers import PEERS, is_installed
 from bench.reads import bytes_read, reads_of_cycle
-from bench.sampling import verify_logits_of
+from bench.sampling import verify_logits_of, verify_tree_logits_of
 from draftproof.backends import load_backend
 from draftproof.types import Trace
 
@@ -190,6 +190,28 @@ def test_from_logits_all_rows_are_named_that_are_reached(sampling):
         for (b, i), p_at, q_at in zip(reached, reads.p_at, reads.q_at, strict=True):
             np.testing.assert_array_equal(row_at(p_at, inputs), inputs.target_probs[b, i])
             assert (q_at == 0) == (i == case.K)
+
+
+@pytest.mark.parametrize("sampling", [None, ("top_p", 0.9)])
+def test_from_a_trees_logits_the_rows_on_the_path_are_named(sampling):
+    if not has_native():
+        pytest.skip("no native kernel")
+    tree = Case("tree", B=5, K=9, V=101, rule="rrsw", branching=(3, 2))
+    case = replace(tree, logits=True, sampling=sampling)
+    inputs = make_inputs(case)
+    contender, rng = make_contender("draftproof", inputs), make_rng(case)
+    for reads, num_emitted in zip(reads_of_cycle(inputs), contender.cycle(), strict=True):
+        truth = verify_tree_logits_of(inputs, rng, num_threads=1, backend="reference")
+        np.testing.assert_array_equal(num_emitted, truth.num_emitted)
+        np.testing.assert_array_equal(reads.num_emitted, truth.num_emitted)
+        reached = [
+            (b, context)
+            for b, path in enumerate(truth.path)
+            for context in (0, *(path[path >= 0] + 1))
+        ]
+        for (b, context), p_at, q_at in zip(reached, reads.p_at, reads.q_at, strict=True):
+            np.testing.assert_array_equal(row_at(p_at, inputs), inputs.target_probs[b, context])
+            assert (q_at == 0) == (context > 3), "leaves have no drafter's law"
 
 
 def test_the_straightforward_code_emits_the_reference_tokens_in_float64():
