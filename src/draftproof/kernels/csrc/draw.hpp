@@ -241,10 +241,9 @@ inline double sum_blocks_fast(const Weights& weights, const Blocks& blocks, Scra
     check.p_mass += seen.p_mass;
     check.q_mass += seen.q_mass;
     check.sign |= seen.sign;
-    if (is_repeated(weights.look) && sums.fused_residual_float32) {
-        return kFusedRoundoff + 0x1p-46 * weights.scale / total(scratch);  // masses are below 2
-    }
-    if (weights.scale == 1) return kFastRoundoff;
+    const bool fused = is_repeated(weights.look) && sums.fused_residual_float32;
+    if (weights.scale == 1 || (fused && is_float32(weights.scale))) return kFastRoundoff;
+    if (fused) seen.p_mass = 2;  // it has not looked, but it is repeated where that is plausible
     return kScaledRoundoff * weights.scale * seen.p_mass / total(scratch);
 }
 

@@ -21,6 +21,7 @@
 
 #include "bounded.hpp"
 #include "draw.hpp"
+#include "judge.hpp"
 #include "laws.hpp"
 #include "row_sums.hpp"
 
@@ -166,15 +167,22 @@ class CertifiedLaws {
     CertifiedLaws(NodeRows rows, Scratch& scratch, const RowSums& sums, bool& doubt)
         : rows_(rows), scratch_(scratch), sums_(sums), doubt_(doubt) {}
 
-    bool accepts(std::int64_t x, double u) const {
+    bool accepts(std::int64_t x, double u) {
         if (!rejections_) return token_accepts(rows_.p[x], rows_.q->stored[x], u);
-        return decide(weighted(x), Bounded{u} * draft(x) * E_, u);
+        const Bounded left = weighted(x), threshold = Bounded{u} * draft(x);
+        if (is_due_ && is_uniform(u)) {  // M never grows: its last value may decide
+            if (left.is(0)) return false;
+            if ((threshold * Bounded{E_.value, 4 * E_.error}).certainly_below(left)) return true;
+        }
+        if (is_due_) sum();
+        return decide(left, threshold * E_, u);
     }
 
     void enter(Bounded w) { w_ = first_w_ = w; }
     bool passes(double u) const { return decide(w_, {u}, u); }
 
-    Bounded weight_of(std::int64_t x) const {
+    Bounded weight_of(std::int64_t x) {
+        if (is_due_) sum();
         const Bounded scaled = weighted(x);
         if (scaled.is(0)) return {0};
         const Bounded ratio = scaled / (draft(x) * E_);
@@ -185,26 +193,11 @@ class CertifiedLaws {
 
     bool reject(std::int64_t x, bool replaced) {
         if (first_w_.is(0)) return false;  // and so are the weights of all below
+        if (is_due_) sum();
         C_ = C_ + E_ / N_;
         ++rejections_;
-        weights_ = {rows_.p, rows_.q, first_w_.value / C_.value, look()};
-        RowCheck seen;
-        sum_ = sum_row(weights_, scratch_, sums_, seen);
-        if (rejections_ == 1) {
-            check_ = seen;
-            const auto plausible = [](double mass) { return mass > 0.5 && mass < 2; };
-            doubt_ |= seen.sign || !plausible(seen.p_mass) || !plausible(seen.q_mass);
-        }
-        const double mass = sum_.total * C_.value;
-        M_ = {mass, slope_error() + 2 * (1 + C_.value) * elementwise() +
-                        (mass > 0 ? sum_.error + order_error() : 0) * mass};
-        E_ = M_ + (Bounded{1} - first_w_);
-        E_.error += 4 * rejections_ * Bounded::kRoundoff;
-        if (first_w_.is(1)) {
-            doubt_ |= !is_certainly_positive(M_);
-        } else {
-            w_ = M_ / E_;
-        }
+        is_due_ = true;
+        if (rejections_ == 1 || !first_w_.is(1)) sum();  // the rows are judged, and w is asked for
         if (!replaced) {
             rejected_ += rows_.q->stored[x];
             const double rounding = rows_.q->fits_float32 ? kMassRoundoff * check_.q_mass : 0;
@@ -223,6 +216,7 @@ class CertifiedLaws {
         if (!rejections_) {
             return draftproof::draw({rows_.p, nullptr}, u, scratch_, sums_, check_);
         }
+        if (is_due_) sum();
         const double error = M_.error / M_.value + order_error();
         std::int64_t token = -1;
         if (!doubt_ && is_certainly_positive(M_) && u > 4 * error) {
@@ -238,6 +232,32 @@ class CertifiedLaws {
     bool has_read_rows() const { return rejections_ > 0; }
 
  private:
+    // A pass for M, and for what hangs on it.
+    void sum() {
+        is_due_ = false;
+        double scale = first_w_.value / C_.value;
+        if (rows_.q->fits_float32 && scale > 1e-20) scale = static_cast<float>(scale);
+        weights_ = {rows_.p, rows_.q, scale, look()};
+        RowCheck seen;
+        sum_ = sum_row(weights_, scratch_, sums_, seen);
+        if (rejections_ == 1) {
+            check_ = seen;
+            const auto plausible = [](double mass) { return mass > 0.5 && mass < 2; };
+            doubt_ |= seen.sign || !plausible(seen.p_mass) || !plausible(seen.q_mass);
+        }
+        const double at = first_w_.value / scale, mass = sum_.total * at;
+        const Fall fall{at, mass, mass > 0 ? (sum_.error + order_error()) * mass : 0};
+        M_ = {mass, slope_error(fall) + 2 * (1 + at) * elementwise() + fall.error};
+        fallen_ = fall;
+        E_ = M_ + (Bounded{1} - first_w_);
+        E_.error += 4 * rejections_ * Bounded::kRoundoff;
+        if (first_w_.is(1)) {
+            doubt_ |= !is_certainly_positive(M_);
+        } else {
+            w_ = M_ / E_;
+        }
+    }
+
     // E w p(x).
     Bounded weighted(std::int64_t x) const {
         const double p = rows_.p[x];
@@ -253,7 +273,7 @@ class CertifiedLaws {
     bool decide(Bounded number, Bounded threshold, double u) const {
         const bool below = threshold.certainly_below(number);
         const bool exact = number.error == 0 && threshold.error == 0;
-        doubt_ |= !(u >= 0 && u < 1) ||
+        doubt_ |= !is_uniform(u) ||
                   !(below || number.certainly_below(threshold) || number.is(0) || exact);
         return below;
     }
@@ -267,10 +287,21 @@ class CertifiedLaws {
         return rejections_ % 2 ? Look::again : Look::again_backwards;
     }
 
-    // What M may move by where w_0 and C do: no further than the masses of p and q where w p > C q.
-    double slope_error() const {
-        const double p_mass = check_.p_mass, scaled = first_w_.value * p_mass / C_.value;
-        return 1.01 * (p_mass * first_w_.error + std::min(check_.q_mass, scaled) * C_.error);
+    // The mass of (w_0 p - C q)+ at some C, as a pass has summed it.
+    struct Fall {
+        double C, mass, error;
+    };
+
+    // What M may differ by where w_0 and C do: no further than the masses of p and q where
+    // w p > C q. M is convex: it falls no faster in C than it has until here.
+    double slope_error(const Fall& here) const {
+        const double p_mass = check_.p_mass;
+        const double off = C_.error + std::fabs(here.C - C_.value), ran = here.C - fallen_.C;
+        double slope = std::min(check_.q_mass, first_w_.value * p_mass / here.C);
+        if (rejections_ > 1 && ran > 1e3 * off) {
+            slope = std::min(slope, (fallen_.mass - here.mass + fallen_.error + here.error) / ran);
+        }
+        return 1.01 * (p_mass * first_w_.error + slope * off);
     }
 
     // Relative to p(v): each rejection rounds it a few times, and q a time more than the last did.
@@ -284,8 +315,10 @@ class CertifiedLaws {
     const RowSums& sums_;
     bool& doubt_;
     int rejections_ = 0;
+    bool is_due_ = false;  // M, for the last rejection
     double rejected_ = 0;  // q at the rejected tokens
     Bounded w_{1}, first_w_{1}, C_{0}, M_{1}, E_{1}, N_{1};
+    Fall fallen_{};  // where M was summed last
     Weights weights_{};
     RowSum sum_{};
     RowCheck check_;

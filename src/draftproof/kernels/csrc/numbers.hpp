@@ -12,6 +12,8 @@ inline std::int64_t itemsize(Dtype dtype) {
     return dtype == Dtype::float64 ? 8 : dtype == Dtype::float32 ? 4 : 2;
 }
 
+inline bool is_float32(double number) { return static_cast<float>(number) == number; }
+
 inline float bits_to_float(std::uint32_t bits) {
     float value;
     std::memcpy(&value, &bits, sizeof value);

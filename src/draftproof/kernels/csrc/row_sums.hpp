@@ -18,7 +18,6 @@ constexpr int kBlock = 256;                       // one block is rescanned to f
 constexpr double kFastRoundoff = 3 * 0x1p-24;    // of a weight: a difference and two sums in float32
 constexpr double kMassRoundoff = 2 * 0x1p-24;    // of the mass of q, where it is a scaled pass
 constexpr double kScaledRoundoff = 5 * 0x1p-24;  // of scale * p: the scale and the product as well
-constexpr double kFusedRoundoff = 5 * 0x1p-24;   // of a weight: two fused steps and two sums
 
 // What the pass over a row saw of its numbers. `sign` also reports -0.0, `p_mass` and `q_mass` may
 // carry float32 rounding: a suspicion, to be settled by a second look.
@@ -38,15 +37,16 @@ inline bool is_repeated(Look look) { return look >= Look::again; }
 // the check. `residual` sums max(0, p - q), `fast` and `scaled_residual` max(0, scale * p - q),
 // `plain` p; the weights of `residual_float32` and `plain_float32` are within kFastRoundoff, those
 // of `fast_residual_float32` within kScaledRoundoff, those of `fused_residual_float32` (null where an
-// instruction set fuses nothing) within kFusedRoundoff and 2^-47 of scale * p; it checks nothing.
-// Those of the others err by float64 rounding alone. `scaled_weights` are the float64 weights themselves; where p or q is NaN, so may theirs be.
+// instruction set fuses nothing) within kFastRoundoff of those at the float32 scale; it checks nothing.
+// Those of the others err by float64 rounding alone. `scaled_weights` are the float64 weights
+// themselves; where p or q is NaN, so may theirs be.
 // `largest` is the maximum, NaN aside.
 struct RowSums {
     void (*residual_float32)(const float* p, const float* q, std::int64_t n, double* weights,
                              RowCheck& check);
     void (*fast_residual_float32)(const float* p, const float* q, double scale, std::int64_t n,
                                   double* weights, RowCheck& check);
-    void (*fused_residual_float32)(const float* p, const float* q, double scale, std::int64_t n,
+    void (*fused_residual_float32)(const float* p, const float* q, float scale, std::int64_t n,
                                    bool backwards, double* weights);
     void (*scaled_residual_float32)(const float* p, const float* q, double scale, std::int64_t n,
                                     double* weights, RowCheck& check);
@@ -64,7 +64,8 @@ struct RowSums {
     void residual(const float* p, const float* q, double scale, Look look, std::int64_t n,
                   double* w, RowCheck& c) const {
         if (is_repeated(look) && fused_residual_float32) {
-            fused_residual_float32(p, q, scale, n, look == Look::again_backwards, w);
+            const auto factor = static_cast<float>(scale);
+            fused_residual_float32(p, q, factor, n, look == Look::again_backwards, w);
         } else if (scale == 1 && look == Look::suspicion) {
             residual_float32(p, q, n, w, c);
         } else {

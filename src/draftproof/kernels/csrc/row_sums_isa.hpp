@@ -158,12 +158,11 @@ DRAFTPROOF_INLINE void residual_block(const float* p, const float* q, double sca
 
 #if DRAFTPROOF_X86 && DRAFTPROOF_VECTOR_BYTES > 16
 #define DRAFTPROOF_FUSES 1
-// The scale in two parts, so that only the difference is rounded, and that to a part of itself.
+// The scale is a float32, so that only the difference is rounded.
 template <int kStreams>
-DRAFTPROOF_INLINE void fused_block(const float* p, const float* q, double scale, std::int64_t gap,
+DRAFTPROOF_INLINE void fused_block(const float* p, const float* q, float scale, std::int64_t gap,
                                    int size, double* weights, std::int64_t weight_gap) {
-    const auto high = static_cast<float>(scale), low = static_cast<float>(scale - high);
-    const Floats highs = DRAFTPROOF_MM(set1_ps)(high), lows = DRAFTPROOF_MM(set1_ps)(low);
+    const Floats factor = DRAFTPROOF_MM(set1_ps)(scale);
     DoubleV sums[kStreams] = {};
     int i = 0;
     for (; i + 4 * kFloats <= size; i += 4 * kFloats) {
@@ -172,8 +171,7 @@ DRAFTPROOF_INLINE void fused_block(const float* p, const float* q, double scale,
             for (int k = 0; k < 4; ++k) {
                 const auto a = load_vector<Floats>(p + s * gap + i + k * kFloats);
                 const auto b = load_vector<Floats>(q + s * gap + i + k * kFloats);
-                const Floats most = DRAFTPROOF_MM(fmsub_ps)(highs, a, b);
-                const Floats difference = DRAFTPROOF_MM(fmadd_ps)(lows, a, most);
+                const Floats difference = DRAFTPROOF_MM(fmsub_ps)(factor, a, b);
                 parts[k] = (FloatV)DRAFTPROOF_MM(max_ps)(difference, DRAFTPROOF_MM(setzero_ps)());
             }
             sums[s] += widen_sum((parts[0] + parts[1]) + (parts[2] + parts[3]));
@@ -182,7 +180,8 @@ DRAFTPROOF_INLINE void fused_block(const float* p, const float* q, double scale,
     for (int s = 0; s < kStreams; ++s) {
         double weight = total(sums[s]);
         for (int j = i; j < size; ++j) {
-            const double difference = scale * p[s * gap + j] - q[s * gap + j];
+            const double difference =
+                static_cast<double>(scale) * p[s * gap + j] - q[s * gap + j];
             weight += difference > 0 ? difference : 0;
         }
         weights[s * weight_gap] = weight;
@@ -363,7 +362,7 @@ static void fast_residual_float32(const float* p, const float* q, double scale, 
 
 #if DRAFTPROOF_FUSES
 // Backwards by runs of blocks, for within a run memory is read ahead.
-static void fused_residual_float32(const float* p, const float* q, double scale, std::int64_t n,
+static void fused_residual_float32(const float* p, const float* q, float scale, std::int64_t n,
                                    bool backwards, double* weights) {
     constexpr std::int64_t kRuns = 8;
     const std::int64_t half = n / kBlock / 2;
