@@ -83,7 +83,7 @@ def _token(inputs: Inputs, rng: np.random.Generator) -> Ints:
 
 
 def _tree(inputs: Inputs, rng: np.random.Generator) -> Reads:
-    """Traversal: every context's. nss: the path's. Else the path's where a sibling is rejected.
+    """Traversal: every context's. nss, k-seq: the path's. Else those that reject one.
 
     Of logits every row on the path, since each has a normaliser.
     """
@@ -104,7 +104,7 @@ def _tree(inputs: Inputs, rng: np.random.Generator) -> Reads:
             nodes = children[context]
             if rule == "nss":
                 pairs.append((b, context, False))
-            elif inputs.case.logits or entered is None or entered != nodes[0]:
+            elif inputs.case.logits or rule == "k-seq" or entered is None or entered != nodes[0]:
                 pairs.append((b, context, bool(nodes)))
     return _reads(inputs, result.num_emitted, pairs)
 

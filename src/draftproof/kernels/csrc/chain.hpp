@@ -249,9 +249,17 @@ class ChainVerifier {
                 if (!(ratios[tau_] > 0)) continue;
                 law = draft_law(tau_);
                 weights = {call_.target_row(b_, tau_), &law, ratios[tau_]};
-                widened = call_.rule == Rule::greedy_block &&
-                          (ratios[tau_] > 1 || scratch_.discounts.hold(tau_));
-                if (widened) weights = weigh_wide(law, wide_law, check);
+                if (call_.rule == Rule::greedy_block) {
+                    const bool discounted = scratch_.discounts.hold(tau_);
+                    if (ratios[tau_] > 1 && !discounted && emit_above(law, check)) {
+                        const std::int64_t fault =
+                            judged ? judge_laws(tau_, &law, check) : status::ok;
+                        if (!fault) hand_on(law);
+                        return fault;
+                    }
+                    widened = discounted || ratios[tau_] > 1;
+                    if (widened) weights = weigh_wide(law, wide_law, check = {});
+                }
             }
             sum = sum_row(weights, scratch_, sums_, widened ? ignored : check);
             if (judged) {
@@ -277,6 +285,21 @@ class ChainVerifier {
         }
         if (judged) return call_.target_side.mass;
         return call_.rule == Rule::block ? emit_block(true) : emit_greedy_block(true);
+    }
+
+    // Draw greedy block's last token where the ratio is above 1, from r p - q in place of p - q/r:
+    // whether their roundings leave the token open is the answer.
+    bool emit_above(const DraftLaw& law, RowCheck& check) {
+        const double r = scratch_.ratios[tau_];
+        if (call_.vocabulary <= kFew || !(r < 1e6)) return false;
+        const Weights weights{call_.target_row(b_, tau_), &law, r};
+        const RowSum sum = sum_row(weights, scratch_, sums_, check);
+        const double rounding = 0x1p-50 * (1 + r) / sum.total;  // the masses are below 2
+        const bool plausible = !check.sign && check.p_mass < 2 && check.q_mass < 2;
+        const double u = call_.final[b_];
+        if (!plausible || !(rounding < 0.01 && u > 4 * (sum.error + rounding))) return false;
+        last_token_ = draw_certified(weights, u, sum, rounding, scratch_, sums_);
+        return last_token_ >= 0;
     }
 
     // The weights of greedy block's last token behind tau_ drafts, in float64 rows of the scratch:

@@ -36,6 +36,7 @@ struct Scratch {
     std::vector<SparseEntry> entries;
     std::vector<double> p_row, q_row;
     Discounts discounts;
+    Ahead ahead;
     alignas(64) float p32[kBlock], q32[kBlock];
     alignas(64) double p64[kBlock], q64[kBlock];
 
@@ -97,7 +98,7 @@ void sum_blocks(const Weights& weights, const Blocks& blocks, Scratch& scratch,
         visit_runs(blocks, weights.size(), [&](std::int64_t start, std::int64_t n, int block) {
             if (q) {
                 sums.residual(p + start, q + start, weights.scale, weights.look, n, out + block,
-                              check);
+                              check, &scratch.ahead);
             } else {
                 sums.plain(p + start, n, out + block, check);
             }
@@ -112,7 +113,8 @@ void sum_blocks(const Weights& weights, const Blocks& blocks, Scratch& scratch,
         if (weights.q && weights.q->listed_within(at, size)) {
             const T* q_block = q ? q + at : scratch.q_block(T{});
             if (!q) weights.q->copy(at, size, scratch.q_block(T{}));
-            sums.residual(p_block, q_block, weights.scale, weights.look, size, out + j, check);
+            sums.residual(p_block, q_block, weights.scale, weights.look, size, out + j, check,
+                          &scratch.ahead);
         } else {
             sums.plain(p_block, size, out + j, check);
             out[j] *= weights.scale;
@@ -202,22 +204,31 @@ inline std::int64_t find_crossing(const double* w, std::int64_t n, double thresh
 }
 
 // Find the token by block sums whose every partial sum is within a relative error of the true one;
-// -1 if the error leaves its identity open.
-inline std::int64_t draw_by_blocks(const Weights& weights, const Blocks& blocks, double u,
-                                   double total, double relative_error, Scratch& scratch,
-                                   const RowSums& sums) {
+// -1 if the error leaves its identity open. exact(start, n) are the weights within a block.
+template <typename Exact>
+std::int64_t draw_by_blocks(Exact exact, const Blocks& blocks, double u, double total,
+                            double relative_error, const Scratch& scratch) {
     const double margin = 2 * relative_error * total, threshold = u * total;
     double below = 0;
     const std::int64_t j =
         find_crossing(scratch.block_weights.data(), blocks.count(), threshold, below);
     if (j == blocks.count()) return -1;
     const int n = blocks.size(j);
-    const double* w = exact_weights(weights, blocks.start(j), n, scratch, sums);
+    const double* w = exact(blocks.start(j), n);
     const std::int64_t i = find_crossing(w, n, threshold, below);
     if (i == n) return -1;
     const bool certain = (below == 0 || below + margin <= threshold) &&
                          below + w[i] >= threshold + margin;
     return certain ? blocks.start(j) + i : -1;
+}
+
+inline std::int64_t draw_by_blocks(const Weights& weights, const Blocks& blocks, double u,
+                                   double total, double relative_error, Scratch& scratch,
+                                   const RowSums& sums) {
+    const auto exact = [&](std::int64_t start, int n) {
+        return exact_weights(weights, start, n, scratch, sums);
+    };
+    return draw_by_blocks(exact, blocks, u, total, relative_error, scratch);
 }
 
 // Eight sums side by side: each addition waits for the one before it.
@@ -352,6 +363,22 @@ inline double mass_in_order(const Weights& weights, Scratch& scratch, const RowS
     return mass_in_order([&](auto visit) { detail::each_block(weights, scratch, sums, visit); });
 }
 
+// The token if it can be told from the row that was summed last, or from sums without a float32
+// rounding, where the definition's weights round by as much more of the total; else -1.
+inline std::int64_t draw_certified(const Weights& weights, double u, RowSum sum, double rounding,
+                                   Scratch& scratch, const RowSums& sums) {
+    using namespace detail;
+    if (!std::isfinite(sum.error)) return -1;
+    const Blocks blocks(weights.p);
+    const std::int64_t token =
+        draw_by_blocks(weights, blocks, u, sum.total, sum.error + rounding, scratch, sums);
+    if (token >= 0 || !sum.narrow) return token;
+    RowCheck ignored;
+    sum_blocks_exactly(weights, blocks, scratch, sums, ignored);
+    return draw_by_blocks(weights, blocks, u, total(scratch),
+                          order_error(weights.size()) + rounding, scratch, sums);
+}
+
 // Draw one token from the row that was summed last.
 inline Drawn draw_summed(const Weights& weights, double u, RowSum sum, Scratch& scratch,
                          const RowSums& sums) {
@@ -359,14 +386,7 @@ inline Drawn draw_summed(const Weights& weights, double u, RowSum sum, Scratch& 
     if (weights.size() <= kFew) return draw_few(weights.size(), u, sum.total, scratch);
     if (sum.total == 0) return {-1, 0};
     if (std::isinf(sum.error)) return draw_in_order(weights, u, scratch, sums);
-    const Blocks blocks(weights.p);
-    std::int64_t token = draw_by_blocks(weights, blocks, u, sum.total, sum.error, scratch, sums);
-    if (token < 0 && sum.narrow) {
-        RowCheck ignored;
-        sum_blocks_exactly(weights, blocks, scratch, sums, ignored);
-        token = draw_by_blocks(weights, blocks, u, total(scratch), order_error(weights.size()),
-                               scratch, sums);
-    }
+    const std::int64_t token = draw_certified(weights, u, sum, 0, scratch, sums);
     return token < 0 ? draw_in_order(weights, u, scratch, sums) : Drawn{token, sum.total};
 }
 

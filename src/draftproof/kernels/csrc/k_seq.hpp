@@ -1,12 +1,14 @@
 // K-sequential selection at one node: draftproof.reference.siblings.k_seq, number for number.
 //
-// The bisection for rho compares hit = 1 - (1 - beta)^K with rho beta. A pass at the memory's speed
-// bounds beta, and what the siblings leave of p, by way of (p / rho - q)+:
+// rho is 2^18 / m, and m the largest whole number at which hit = 1 - (1 - beta)^K is no more than
+// rho beta. With s = 1 / rho, a pass at the memory's speed bounds beta, and what the siblings leave
+// of p, by way of L(s) = sum (s p - q)+:
 //
-//     beta = sum min(p / rho, q) = sum p / rho - sum (p / rho - q)+
-//     p - min(p / rho, q) hit / beta = (p / rho - q)+ hit / beta    where hit = rho beta
+//     beta = sum min(s p, q) = s sum p - L(s)
+//     p - min(s p, q) hit / beta = (1 - s hit / beta) p + (hit / beta) (s p - q)+
 //
-// Where the bound leaves a decision open the sums are repeated in the reference's order.
+// L is nearly a power of s between two values that are known, which leads to m in a few passes.
+// Where a bound leaves a decision open the sums are repeated in the reference's order.
 #pragma once
 
 #include <algorithm>
@@ -27,47 +29,49 @@ class KSeqLaws {
     // `check` receives what was seen of the rows; they are to be judged if its sign is set.
     KSeqLaws(NodeRows rows, std::int64_t K, Scratch& scratch, const RowSums& sums, RowCheck& check)
         : p_(rows.p), narrow_q_(*rows.q), wide_q_(*rows.q), K_(static_cast<double>(K)),
-          scratch_(scratch), sums_(sums) {
+          scratch_(scratch), sums_(sums), count_(K == 1 ? 1 : kSteps - kSteps / K + 1),
+          passing_(count_) {
         wide_q_.fits_float32 = false;
-        narrow_ = fits_float32();
         check.sign = true;
         if (p_.size <= kFew) return;
         check = {};
-        sum_row({p_, &narrow_q_, 1, Look::draft_mass}, scratch_, sums_, check);
+        const Weights weights{p_, &narrow_q_, 1, Look::draft_mass};
+        const RowSum at_one = sum_row(weights, scratch_, sums_, check);
         const auto plausible = [](double mass) { return mass > 0.5 && mass < 2; };
         certifies_ = !check.sign && plausible(check.p_mass) && plausible(check.q_mass);
         if (!certifies_) return;
         RowCheck ignored;
-        const Weights weights{p_, nullptr};
-        scratch_.block_weights.resize(detail::Blocks(p_).count());
-        detail::sum_blocks_exactly(weights, detail::Blocks(p_), scratch_, sums_, ignored);
+        detail::sum_blocks_exactly({p_, nullptr}, detail::Blocks(p_), scratch_, sums_, ignored);
         p_mass_ = detail::total(scratch_);
+        scratch_.p_row.assign(scratch_.block_weights.begin(), scratch_.block_weights.end());
+        last_ = bound(1, at_one);
     }
 
     // The reference's k_seq_rho.
     double find_rho() {
-        double low = 1, high = is_enough(1) ? 1 : K_;
-        for (int i = 0; i < kBisections && low < high; ++i) {
-            const double middle = (low + high) / 2;
-            (is_enough(middle) ? high : low) = middle;
+        if (K_ == 1) return 1;
+        if (certifies_) approach();
+        std::int64_t low = 0, high = count_;
+        while (low < high) {
+            const std::int64_t middle = (low + high) / 2;
+            const bool enough = middle > failing_ && (middle >= passing_ || is_enough(middle));
+            (enough ? high : low) = enough ? middle : middle + 1;
         }
-        double rho = high;
-        for (int doubling = 0; doubling < kBisections; ++doubling) {
-            rho = high;
-            if (is_enough_in_order(rho)) break;
-            high += std::ldexp(K_, doubling - kBisections);
-        }
-        return rho;
+        s_ = s_at(low);
+        return rho_at(low);
     }
 
     // Draw from what the K siblings leave of p, or from p where that has no mass.
     Choice stop(double rho, double u) {
-        const double beta = rho == enough_ ? beta_at_enough_ : beta_in_order(rho);
+        for (const bool narrow : {true, false}) {
+            if (!certifies_ || (narrow && !fits_float32())) continue;
+            const std::int64_t token = draw_certified(narrow, u);
+            if (token >= 0) return {-1, token};
+        }
         RowCheck ignored;
+        const double beta = beta_in_order(rho);
         if (!(beta > 0)) return {-1, draw({p_, nullptr}, u, scratch_, sums_, ignored).token};
         const double hit = 1 - std::pow(1 - beta, K_);
-        const std::int64_t token = draw_certified(rho, std::fabs(beta / hit - 1 / rho), u);
-        if (token >= 0) return {-1, token};
         const auto each = [&](auto visit) {
             each_block(rho, [&](std::int64_t start, int n, double* p, double* kept) {
                 p_.copy(start, n, p);
@@ -84,8 +88,22 @@ class KSeqLaws {
     }
 
  private:
-    static constexpr int kBisections = 40;
+    static constexpr std::int64_t kSteps = 1 << 18;  // s is a float32 number
 
+    enum class Verdict { enough, not_enough, open };
+
+    // What a pass knows of L(s); its error is also that of what the reference does with it.
+    struct Left {
+        double s;
+        Bounded mass;
+        bool narrow;
+    };
+
+    // The steps are counted from rho = 1 upwards.
+    static double s_at(std::int64_t step) { return static_cast<double>(kSteps - step) / kSteps; }
+    static double rho_at(std::int64_t step) {
+        return static_cast<double>(kSteps) / static_cast<double>(kSteps - step);
+    }
     bool fits_float32() const { return narrow_q_.fits_float32 && p_.dtype != Dtype::float64; }
 
     // Call visit(start, n, scratch, min(p / rho, q)) block by block, until it returns true.
@@ -113,66 +131,126 @@ class KSeqLaws {
         return beta;
     }
 
-    bool is_enough_in_order(double rho) {
-        if (rho == enough_) return true;
-        const double beta = beta_in_order(rho);
-        const bool enough = 1 - std::pow(1 - beta, K_) <= rho * beta;
-        if (enough) {
-            enough_ = rho;
-            beta_at_enough_ = beta;
-        }
-        return enough;
+    double hit(double beta) const { return 1 - std::pow(1 - beta, K_); }
+
+    bool is_enough(std::int64_t step) {
+        const Verdict verdict = certifies_ ? judge(step) : Verdict::open;
+        if (verdict != Verdict::open) return verdict == Verdict::enough;
+        const double rho = rho_at(step), beta = beta_in_order(rho);
+        return hit(beta) <= rho * beta;
     }
 
-    bool is_enough(double rho) {
-        while (certifies_) {
-            const Bounded left = left_of_p(rho);
-            const double beta = p_mass_ / rho - left.value;
-            const double gap = rho * beta - (1 - std::pow(1 - beta, K_));
-            // Of the gap in beta; what `most` leaves out lies within the factor 1.1.
-            const double most = std::min(std::fabs(1 - beta) + left.error, 1.0);
-            const double slope = rho + 1.1 * K_ * std::pow(most, K_ - 1);
-            const double error = slope * left.error + 0x1p-50 * (rho + K_);
-            if (K_ * left.error < 0.05 && std::fabs(gap) > error) return gap > 0;
-            if (!narrow_) break;
-            narrow_ = false;
+    // Narrow the bracket down by passes, as far as they decide.
+    void approach() {
+        if (!(last_.mass.value > 1e-9) || !(beta_of(last_) + last_.mass.error < 1)) return;
+        is_monotone_ = true;  // for beta is below 1 throughout
+        if (note(0, verdict(last_)) != Verdict::not_enough) return;
+        double power = (1 + last_.mass.value) / (2 * last_.mass.value);  // if ln (p/q) is symmetric
+        for (int turn = 0; turn < kTurns && passing_ - failing_ > 1; ++turn) {
+            const Left before = last_;
+            const std::int64_t guess = turn < kTurns / 2 ? guess_step(power)
+                                                         : (failing_ + passing_) / 2;
+            if (judge(std::clamp(guess, failing_ + 1, passing_ - 1)) == Verdict::open) return;
+            if (!(last_.mass.value > 1e-9)) return;
+            power = std::log(last_.mass.value / before.mass.value) / std::log(last_.s / before.s);
         }
-        return is_enough_in_order(rho);
     }
 
-    // The mass of (p / rho - q)+; its error is also that of what the reference does with it.
-    Bounded left_of_p(double rho) {
-        weights_ = {p_, narrow_ ? &narrow_q_ : &wide_q_, 1 / rho, Look::again};
+    // The first step that is enough if L goes on from where it is as a power of s.
+    std::int64_t guess_step(double power) const {
+        std::int64_t low = failing_ + 1, high = passing_;
+        while (low < high) {
+            const std::int64_t middle = (low + high) / 2;
+            const double s = s_at(middle), left = last_.mass.value * std::pow(s / last_.s, power);
+            const double beta = s * p_mass_ - left;
+            const bool enough = hit(beta) * s <= beta;
+            (enough ? high : low) = enough ? middle : middle + 1;
+        }
+        return low;
+    }
+
+    Verdict judge(std::int64_t step) {
+        Verdict found = Verdict::open;
+        for (const bool narrow : {true, false}) {
+            if (found != Verdict::open || (narrow && !fits_float32())) continue;
+            pass(s_at(step), narrow);
+            found = verdict(last_);
+        }
+        return note(step, found);
+    }
+
+    Verdict note(std::int64_t step, Verdict verdict) {
+        if (!is_monotone_) return verdict;
+        if (verdict == Verdict::enough) passing_ = std::min(passing_, step);
+        if (verdict == Verdict::not_enough) failing_ = std::max(failing_, step);
+        return verdict;
+    }
+
+    double beta_of(const Left& left) const { return left.s * p_mass_ - left.mass.value; }
+
+    // Whether the reference finds hit <= rho beta here, and as much of the like on that side of it.
+    Verdict verdict(const Left& left) const {
+        const double rho = 1 / left.s, beta = beta_of(left), error = left.mass.error;
+        const double gap = rho * beta - hit(beta);
+        // Of the gap in beta; what `most` leaves out lies within the factor 1.1.
+        const double most = std::min(std::fabs(1 - beta) + error, 1.0);
+        const double slope = rho + 1.1 * K_ * std::pow(most, K_ - 1);
+        const double elsewhere = 4.2 * K_ * (detail::order_error(p_.size) * p_mass_ + 0x1p-46);
+        const bool decides = K_ * error < 0.05 && std::fabs(gap) > slope * error + elsewhere;
+        return !decides ? Verdict::open : gap > 0 ? Verdict::enough : Verdict::not_enough;
+    }
+
+    Left bound(double s, const RowSum& sum) const {
+        const double rounding = detail::order_error(p_.size) * p_mass_ * s + 0x1p-46;
+        const double error = rounding + (sum.total > 1e-200 ? sum.error : 1) * sum.total;
+        return {s, {sum.total, error}, fits_float32()};
+    }
+
+    // Its block sums lie in the scratch until the next one.
+    void pass(double s, bool narrow) {
+        look_ = look_ == Look::again ? Look::again_backwards : Look::again;
         RowCheck ignored;
-        const RowSum sum = sum_row(weights_, scratch_, sums_, ignored);
-        const double rounding = detail::order_error(p_.size) * p_mass_ / rho + 0x1p-46;
-        return {sum.total, rounding + (sum.total > 1e-200 ? sum.error : 1) * sum.total};
+        const Weights weights{p_, narrow ? &narrow_q_ : &wide_q_, s, look_};
+        last_ = bound(s, sum_row(weights, scratch_, sums_, ignored));
+        last_.narrow = narrow;
     }
 
-    // The drift is that of what is left, over hit / beta, from (p / rho - q)+, in units of p.
-    std::int64_t draw_certified(double rho, double drift, double u) {
-        for (narrow_ = fits_float32(); certifies_; narrow_ = false) {
-            const Bounded left = left_of_p(rho);
-            const double error = (left.error + p_mass_ * drift) / left.value;
-            std::int64_t token = -1;
-            if (error < 0.01 && u > 4 * error && u < 1) {
-                token = detail::draw_by_blocks(weights_, detail::Blocks(p_), u, left.value, error,
-                                               scratch_, sums_);
-            }
-            if (token >= 0 || !narrow_) return token;
+    std::int64_t draw_certified(bool narrow, double u) {
+        if (look_ == Look::draft_mass || last_.s != s_ || last_.narrow != narrow) pass(s_, narrow);
+        look_ = Look::draft_mass;  // the sums are used up
+        const Bounded beta{beta_of(last_), last_.mass.error};
+        const Bounded ratio = Bounded{hit(beta.value), K_ * beta.error + 0x1p-46} / beta;
+        const double kept = std::max(0.0, 1 - s_ * ratio.value);
+        auto& blocks = scratch_.block_weights;
+        for (std::size_t j = 0; j < blocks.size(); ++j) {
+            blocks[j] = kept * scratch_.p_row[j] + ratio.value * blocks[j];
         }
-        return -1;
+        const double total = kept * p_mass_ + ratio.value * last_.mass.value;
+        const double error = (ratio.value * last_.mass.error + ratio.error * beta.value + 0x1p-46) /
+                                 total + detail::order_error(p_.size);
+        if (!(error < 0.01 && u > 4 * error && u < 1)) return -1;
+        const auto weights = [&](std::int64_t start, int n) {
+            double *p = scratch_.p64, *q = scratch_.q64;
+            p_.copy(start, n, p);
+            wide_q_.copy(start, n, q);
+            for (int i = 0; i < n; ++i) p[i] -= std::min(s_ * p[i], q[i]) * ratio.value;
+            return p;
+        };
+        return detail::draw_by_blocks(weights, detail::Blocks(p_), u, total, error, scratch_);
     }
+
+    static constexpr int kTurns = 12;
 
     Row p_;
     DraftLaw narrow_q_, wide_q_;  // float32 sums will do, or will not
     double K_;
     Scratch& scratch_;
     const RowSums& sums_;
-    bool certifies_ = false, narrow_ = false;
-    double p_mass_ = 0;
-    double enough_ = 0, beta_at_enough_ = 0;  // of the last rho that was summed in order and is
-    Weights weights_{};
+    bool certifies_ = false, is_monotone_ = false;
+    double p_mass_ = 0, s_ = 1;
+    std::int64_t count_, failing_ = -1, passing_;  // all up to this step fail, or from it on pass
+    Left last_{};
+    Look look_ = Look::draft_mass;
 };
 
 // Accept the first sibling that passes; what all of them leave of p is the residual.

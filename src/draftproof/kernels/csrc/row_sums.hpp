@@ -33,12 +33,19 @@ struct RowCheck {
 enum class Look { suspicion, draft_mass, again, again_backwards };
 inline bool is_repeated(Look look) { return look >= Look::again; }
 
+// Rows of p and q that are likely to be read next, `at` bytes of each half of which are on their way.
+// Memory is idle while a pass runs over what lies in the caches: it is to fetch them meanwhile.
+struct Ahead {
+    const char *p = nullptr, *q = nullptr;
+    std::int64_t half = 0, at = 0;
+};
+
 // Each sum writes one weight for each block of kBlock numbers (the last may be short) and adds to
 // the check. `residual` sums max(0, p - q), `fast` and `scaled_residual` max(0, scale * p - q),
 // `plain` p; the weights of `residual_float32` and `plain_float32` are within kFastRoundoff, those
 // of `fast_residual_float32` within kScaledRoundoff, those of `fused_residual_float32` (null where an
-// instruction set fuses nothing) within kFastRoundoff of those at the float32 scale; it checks nothing.
-// Those of the others err by float64 rounding alone. `scaled_weights` are the float64 weights
+// instruction set fuses nothing) within kFastRoundoff of those at the float32 scale; it checks
+// nothing, and fetches what is ahead. Those of the others err by float64 rounding alone. `scaled_weights` are the float64 weights
 // themselves; where p or q is NaN, so may theirs be.
 // `largest` is the maximum, NaN aside.
 struct RowSums {
@@ -47,7 +54,7 @@ struct RowSums {
     void (*fast_residual_float32)(const float* p, const float* q, double scale, std::int64_t n,
                                   double* weights, RowCheck& check);
     void (*fused_residual_float32)(const float* p, const float* q, float scale, std::int64_t n,
-                                   bool backwards, double* weights);
+                                   bool backwards, double* weights, Ahead& ahead);
     void (*scaled_residual_float32)(const float* p, const float* q, double scale, std::int64_t n,
                                     double* weights, RowCheck& check);
     void (*scaled_residual_float64)(const double* p, const double* q, double scale,
@@ -62,10 +69,12 @@ struct RowSums {
 
     // In the rows' own precision.
     void residual(const float* p, const float* q, double scale, Look look, std::int64_t n,
-                  double* w, RowCheck& c) const {
+                  double* w, RowCheck& c, Ahead* ahead = nullptr) const {
         if (is_repeated(look) && fused_residual_float32) {
             const auto factor = static_cast<float>(scale);
-            fused_residual_float32(p, q, factor, n, look == Look::again_backwards, w);
+            Ahead nothing;
+            fused_residual_float32(p, q, factor, n, look == Look::again_backwards, w,
+                                   ahead ? *ahead : nothing);
         } else if (scale == 1 && look == Look::suspicion) {
             residual_float32(p, q, n, w, c);
         } else {
@@ -73,7 +82,7 @@ struct RowSums {
         }
     }
     void residual(const double* p, const double* q, double scale, Look, std::int64_t n, double* w,
-                  RowCheck& c) const {
+                  RowCheck& c, Ahead* = nullptr) const {
         scaled_residual_float64(p, q, scale, n, w, c);
     }
     void plain(const float* p, std::int64_t n, double* w, RowCheck& c) const {

@@ -161,11 +161,20 @@ DRAFTPROOF_INLINE void residual_block(const float* p, const float* q, double sca
 // The scale is a float32, so that only the difference is rounded.
 template <int kStreams>
 DRAFTPROOF_INLINE void fused_block(const float* p, const float* q, float scale, std::int64_t gap,
-                                   int size, double* weights, std::int64_t weight_gap) {
+                                   int size, double* weights, std::int64_t weight_gap,
+                                   Ahead& ahead) {
+    constexpr int kLine = 64, kSecondLevel = 2;
     const Floats factor = DRAFTPROOF_MM(set1_ps)(scale);
     DoubleV sums[kStreams] = {};
     int i = 0;
     for (; i + 4 * kFloats <= size; i += 4 * kFloats) {
+        if (ahead.at < ahead.half) {
+            for (const char* row : {ahead.p + ahead.at, ahead.q + ahead.at}) {
+                __builtin_prefetch(row, 0, kSecondLevel);
+                __builtin_prefetch(row + ahead.half, 0, kSecondLevel);
+            }
+            ahead.at += kLine;
+        }
         for (int s = 0; s < kStreams; ++s) {
             FloatV parts[4];
             for (int k = 0; k < 4; ++k) {
@@ -363,20 +372,20 @@ static void fast_residual_float32(const float* p, const float* q, double scale, 
 #if DRAFTPROOF_FUSES
 // Backwards by runs of blocks, for within a run memory is read ahead.
 static void fused_residual_float32(const float* p, const float* q, float scale, std::int64_t n,
-                                   bool backwards, double* weights) {
+                                   bool backwards, double* weights, Ahead& ahead) {
     constexpr std::int64_t kRuns = 8;
     const std::int64_t half = n / kBlock / 2;
     for (std::int64_t turn = 0; turn < kRuns; ++turn) {
         const std::int64_t run = backwards ? kRuns - 1 - turn : turn;
         for (std::int64_t j = half * run / kRuns; j < half * (run + 1) / kRuns; ++j) {
             fused_block<2>(p + j * kBlock, q + j * kBlock, scale, half * kBlock, kBlock,
-                           weights + j, half);
+                           weights + j, half, ahead);
         }
     }
     for (std::int64_t j = 2 * half; j * kBlock < n; ++j) {
         const std::int64_t left = n - j * kBlock;
         fused_block<1>(p + j * kBlock, q + j * kBlock, scale, 0,
-                       static_cast<int>(left < kBlock ? left : kBlock), weights + j, 0);
+                       static_cast<int>(left < kBlock ? left : kBlock), weights + j, 0, ahead);
     }
 }
 #else

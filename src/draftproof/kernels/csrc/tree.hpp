@@ -56,11 +56,13 @@ class TreeVerifier {
 
     void verify(std::int64_t b) {
         b_ = b;
-        const std::int64_t first = b * forest_.max_nodes, D = forest_.max_depth;
-        const std::int64_t* order = forest_.draw_order;
-        tree_.assign(std::clamp<std::int64_t>(forest_.num_nodes[b], 0, forest_.max_nodes),
-                     forest_.node_tokens + first, forest_.parents + first,
-                     order ? order + first : nullptr, forest_.accept + first);
+        const std::int64_t D = forest_.max_depth;
+        if (b == next_b_) {
+            std::swap(tree_, next_);
+        } else {
+            assign(tree_, b);
+        }
+        look_ahead(b + 1);
         if (maker_) maker_->begin(b, tree_);
         if (forest_.sparse_ids) dense_.clear(tree_.contexts());
         std::int64_t *path = forest_.path + b * D, *tokens = forest_.token_ids + b * (D + 1);
@@ -81,6 +83,36 @@ class TreeVerifier {
     }
 
    private:
+    void assign(Tree& tree, std::int64_t b) const {
+        const std::int64_t first = b * forest_.max_nodes;
+        const std::int64_t* order = forest_.draw_order;
+        tree.assign(std::clamp<std::int64_t>(forest_.num_nodes[b], 0, forest_.max_nodes),
+                    forest_.node_tokens + first, forest_.parents + first,
+                    order ? order + first : nullptr, forest_.accept + first);
+    }
+
+    // Find the rows that tree b will read first: those where its first sibling is rejected.
+    void look_ahead(std::int64_t b) {
+        scratch_.ahead = {};
+        const bool repeats = forest_.rule == TreeRule::rrs || forest_.rule == TreeRule::rrsw ||
+                             forest_.rule == TreeRule::k_seq;
+        if (!repeats || b >= forest_.size || maker_ || forest_.sparse_ids) return;
+        assign(next_, next_b_ = b);
+        for (std::int64_t context = 0;;) {
+            const Siblings here = next_.children(context);
+            const Row p = forest_.target.row(b, -1, context);
+            const Row q = here.count ? forest_.draft.row(b, -1, context) : p;
+            const std::int64_t x = here.count ? here.tokens[0] : -1;
+            if (forest_.rule != TreeRule::k_seq && x >= 0 && x < forest_.vocabulary &&
+                token_accepts(p[x], q[x], here.accept[0])) {
+                context = next_.node(context, 0) + 1;
+                continue;
+            }
+            scratch_.ahead = {p.data, q.data, p.size * itemsize(p.dtype) / 2, 0};
+            return;
+        }
+    }
+
     Row target_row(std::int64_t context) const {
         return maker_ ? maker_->target(context) : forest_.target.row(b_, -1, context);
     }
@@ -380,7 +412,8 @@ class TreeVerifier {
     const RowSums& sums_;
     RowMaker* maker_;
     std::int64_t b_ = 0;
-    Tree tree_;
+    Tree tree_, next_;  // of rows b_ and next_b_
+    std::int64_t next_b_ = -1;
     mutable DenseRows dense_;  // of sparse draft laws
     TreeEmission emission_;
     std::vector<DraftLaw> draft_laws_;  // by context

@@ -5,6 +5,7 @@ Read it beside Sun et al. (SpecTr, NeurIPS 2023, arXiv 2310.15141).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -17,30 +18,28 @@ from draftproof.reference.siblings.choice import Choice, Row, stop
 
 __all__ = ["k_seq", "k_seq_rho"]
 
-BISECTIONS = 40
+STEPS = 2**18
 
 
 def k_seq_rho(p: Row, q: Row, K: int) -> Any:
-    """Return the root of 1 - (1 - beta)^K = rho beta in [1, K], rounded UP by K / 2^40 or so.
+    """Return the root of 1 - (1 - beta)^K = rho beta in [1, K], rounded UP to a 2^18 / m.
 
     beta = sum min(P / rho, Q). rho beta never falls as rho grows and the left side never rises, so
-    the rule is lossless at the root and above it, and below it is not.
+    the rule is lossless at the root and above it, and below it is not. m is a whole number, the
+    largest one: rho lies above the root by less than K^2 / 2^18, and the acceptance hardly below.
     """
-    low, high = 1.0, float(K)
-    if _is_enough(p, q, K, 1):
-        high = low
+    if K == 1:
+        return 1
+    grid = range(STEPS, STEPS // K - 1, -1)
     rough_p, rough_q = p.astype(np.float64), q.astype(np.float64)
-    for _ in range(BISECTIONS if low < high else 0):
-        middle = (low + high) / 2
-        enough = _is_enough(rough_p, rough_q, K, middle)
-        low, high = (low, middle) if enough else (middle, high)
-    exact = p.dtype == object
-    for doubling in range(BISECTIONS):  # rough sums may have rounded to just below the root
-        rho = Fraction(high) if exact else high
-        if _is_enough(p, q, K, rho):
-            break
-        high += K * 2.0 ** (doubling - BISECTIONS)
-    return rho
+    m = STEPS - bisect_left(
+        grid, True, key=lambda m: _is_enough(rough_p, rough_q, K, STEPS / m)
+    )
+    if p.dtype != object:
+        return STEPS / m
+    while not _is_enough(p, q, K, Fraction(STEPS, m)):  # rough sums may be a step below the root
+        m -= 1
+    return Fraction(STEPS, m)
 
 
 def _is_enough(p: Row, q: Row, K: int, rho: Any) -> bool:
