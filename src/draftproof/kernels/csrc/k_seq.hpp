@@ -7,8 +7,10 @@
 //     beta = sum min(s p, q) = s sum p - L(s)
 //     p - min(s p, q) hit / beta = (1 - s hit / beta) p + (hit / beta) (s p - q)+
 //
-// L is nearly a power of s between two values that are known, which leads to m in a few passes.
-// Where a bound leaves a decision open the sums are repeated in the reference's order.
+// A sibling's test asks whether rho lies below p / (u q), which one pass at that rho answers. Only
+// the last draw needs rho itself: L is nearly a power of s between two values that are known, which
+// leads to m in a few passes. Where a bound leaves a decision open the sums are repeated in the
+// reference's order.
 #pragma once
 
 #include <algorithm>
@@ -40,29 +42,52 @@ class KSeqLaws {
         const auto plausible = [](double mass) { return mass > 0.5 && mass < 2; };
         certifies_ = !check.sign && plausible(check.p_mass) && plausible(check.q_mass);
         if (!certifies_) return;
-        RowCheck ignored;
-        detail::sum_blocks_exactly({p_, nullptr}, detail::Blocks(p_), scratch_, sums_, ignored);
-        p_mass_ = detail::total(scratch_);
-        scratch_.p_row.assign(scratch_.block_weights.begin(), scratch_.block_weights.end());
+        p_mass_ = {check.p_mass, 0x1p-17};
         last_ = bound(1, at_one);
+        const double most = beta_of(last_).value + beta_of(last_).error;
+        if (!(last_.mass.value > 1e-9) || !(most < 1)) return;
+        is_monotone_ = true;  // for beta is below 1 throughout
+        note(0, verdict(last_));
+        const double least = (p_mass_.value - p_mass_.error - last_.mass.value) / K_;
+        if (K_ * least - hit(least) > 0.001) note(count_ - 1, Verdict::enough);
+    }
+
+    // The test of a sibling with these entries.
+    bool accepts(double p, double q, double u) {
+        const auto passes = [&](std::int64_t step) {
+            return token_accepts(p, rho_at(step) * q, u);
+        };
+        if (!rho_ && K_ > 1 && is_monotone_ && passing_ < count_) {
+            if (passes(passing_)) return true;
+            if (!passes(failing_ + 1)) return false;
+            std::int64_t low = failing_ + 1, high = passing_;
+            while (high - low > 1) {
+                const std::int64_t middle = (low + high) / 2;
+                (passes(middle) ? low : high) = middle;
+            }
+            const Verdict verdict = judge(low);
+            if (verdict != Verdict::open) return verdict == Verdict::enough;
+        }
+        return token_accepts(p, rho() * q, u);
     }
 
     // The reference's k_seq_rho.
-    double find_rho() {
-        if (K_ == 1) return 1;
-        if (certifies_) approach();
-        std::int64_t low = 0, high = count_;
+    double rho() {
+        if (rho_) return rho_;
+        if (certifies_ && K_ > 1) approach();
+        std::int64_t low = 0, high = K_ > 1 ? count_ : 0;
         while (low < high) {
             const std::int64_t middle = (low + high) / 2;
             const bool enough = middle > failing_ && (middle >= passing_ || is_enough(middle));
             (enough ? high : low) = enough ? middle : middle + 1;
         }
         s_ = s_at(low);
-        return rho_at(low);
+        return rho_ = rho_at(low);
     }
 
     // Draw from what the K siblings leave of p, or from p where that has no mass.
-    Choice stop(double rho, double u) {
+    Choice stop(double u) {
+        const double rho = this->rho();
         for (const bool narrow : {true, false}) {
             if (!certifies_ || (narrow && !fits_float32())) continue;
             const std::int64_t token = draw_certified(narrow, u);
@@ -142,9 +167,8 @@ class KSeqLaws {
 
     // Narrow the bracket down by passes, as far as they decide.
     void approach() {
-        if (!(last_.mass.value > 1e-9) || !(beta_of(last_) + last_.mass.error < 1)) return;
-        is_monotone_ = true;  // for beta is below 1 throughout
-        if (note(0, verdict(last_)) != Verdict::not_enough) return;
+        if (!is_monotone_) return;
+        refine_mass();
         double power = (1 + last_.mass.value) / (2 * last_.mass.value);  // if ln (p/q) is symmetric
         for (int turn = 0; turn < kTurns && passing_ - failing_ > 1; ++turn) {
             const Left before = last_;
@@ -162,7 +186,7 @@ class KSeqLaws {
         while (low < high) {
             const std::int64_t middle = (low + high) / 2;
             const double s = s_at(middle), left = last_.mass.value * std::pow(s / last_.s, power);
-            const double beta = s * p_mass_ - left;
+            const double beta = s * p_mass_.value - left;
             const bool enough = hit(beta) * s <= beta;
             (enough ? high : low) = enough ? middle : middle + 1;
         }
@@ -175,6 +199,7 @@ class KSeqLaws {
             if (found != Verdict::open || (narrow && !fits_float32())) continue;
             pass(s_at(step), narrow);
             found = verdict(last_);
+            if (found == Verdict::open && refine_mass()) found = verdict(last_);
         }
         return note(step, found);
     }
@@ -186,22 +211,26 @@ class KSeqLaws {
         return verdict;
     }
 
-    double beta_of(const Left& left) const { return left.s * p_mass_ - left.mass.value; }
+    Bounded beta_of(const Left& left) const {
+        const double error = left.mass.error + left.s * p_mass_.error;
+        return {left.s * p_mass_.value - left.mass.value, error};
+    }
 
     // Whether the reference finds hit <= rho beta here, and as much of the like on that side of it.
     Verdict verdict(const Left& left) const {
-        const double rho = 1 / left.s, beta = beta_of(left), error = left.mass.error;
+        const auto [beta, error] = beta_of(left);
+        const double rho = 1 / left.s;
         const double gap = rho * beta - hit(beta);
         // Of the gap in beta; what `most` leaves out lies within the factor 1.1.
         const double most = std::min(std::fabs(1 - beta) + error, 1.0);
         const double slope = rho + 1.1 * K_ * std::pow(most, K_ - 1);
-        const double elsewhere = 4.2 * K_ * (detail::order_error(p_.size) * p_mass_ + 0x1p-46);
+        const double elsewhere = 4.2 * K_ * (2 * detail::order_error(p_.size) + 0x1p-46);
         const bool decides = K_ * error < 0.05 && std::fabs(gap) > slope * error + elsewhere;
         return !decides ? Verdict::open : gap > 0 ? Verdict::enough : Verdict::not_enough;
     }
 
     Left bound(double s, const RowSum& sum) const {
-        const double rounding = detail::order_error(p_.size) * p_mass_ * s + 0x1p-46;
+        const double rounding = 2 * detail::order_error(p_.size) * s + 0x1p-46;
         const double error = rounding + (sum.total > 1e-200 ? sum.error : 1) * sum.total;
         return {s, {sum.total, error}, fits_float32()};
     }
@@ -213,19 +242,32 @@ class KSeqLaws {
         const Weights weights{p_, narrow ? &narrow_q_ : &wide_q_, s, look_};
         last_ = bound(s, sum_row(weights, scratch_, sums_, ignored));
         last_.narrow = narrow;
+        has_sums_ = true;
+    }
+
+    // The mass of p without a float32 rounding, and its block sums; whether that is news.
+    bool refine_mass() {
+        if (p_mass_.error == 0) return false;
+        has_sums_ = false;
+        RowCheck ignored;
+        detail::sum_blocks_exactly({p_, nullptr}, detail::Blocks(p_), scratch_, sums_, ignored);
+        p_mass_ = {detail::total(scratch_)};
+        scratch_.p_row.assign(scratch_.block_weights.begin(), scratch_.block_weights.end());
+        return true;
     }
 
     std::int64_t draw_certified(bool narrow, double u) {
-        if (look_ == Look::draft_mass || last_.s != s_ || last_.narrow != narrow) pass(s_, narrow);
-        look_ = Look::draft_mass;  // the sums are used up
-        const Bounded beta{beta_of(last_), last_.mass.error};
+        refine_mass();
+        if (!has_sums_ || last_.s != s_ || last_.narrow != narrow) pass(s_, narrow);
+        has_sums_ = false;
+        const Bounded beta = beta_of(last_);
         const Bounded ratio = Bounded{hit(beta.value), K_ * beta.error + 0x1p-46} / beta;
         const double kept = std::max(0.0, 1 - s_ * ratio.value);
         auto& blocks = scratch_.block_weights;
         for (std::size_t j = 0; j < blocks.size(); ++j) {
             blocks[j] = kept * scratch_.p_row[j] + ratio.value * blocks[j];
         }
-        const double total = kept * p_mass_ + ratio.value * last_.mass.value;
+        const double total = kept * p_mass_.value + ratio.value * last_.mass.value;
         const double error = (ratio.value * last_.mass.error + ratio.error * beta.value + 0x1p-46) /
                                  total + detail::order_error(p_.size);
         if (!(error < 0.01 && u > 4 * error && u < 1)) return -1;
@@ -246,23 +288,23 @@ class KSeqLaws {
     double K_;
     Scratch& scratch_;
     const RowSums& sums_;
-    bool certifies_ = false, is_monotone_ = false;
-    double p_mass_ = 0, s_ = 1;
+    bool certifies_ = false, is_monotone_ = false, has_sums_ = false;
+    Bounded p_mass_{0};
+    double rho_ = 0, s_ = 1;  // rho, once it is known, and 1 / rho
     std::int64_t count_, failing_ = -1, passing_;  // all up to this step fail, or from it on pass
     Left last_{};
-    Look look_ = Look::draft_mass;
+    Look look_ = Look::again;
 };
 
 // Accept the first sibling that passes; what all of them leave of p is the residual.
 inline Choice k_seq(NodeRows rows, const Siblings& siblings, double final, Scratch& scratch,
                     const RowSums& sums, RowCheck& check) {
     KSeqLaws laws(rows, siblings.count, scratch, sums, check);
-    const double rho = laws.find_rho();
     for (std::int64_t i = 0; i < siblings.count; ++i) {
         const std::int64_t x = siblings.tokens[i];
-        if (token_accepts(rows.p[x], rho * rows.q->stored[x], siblings.accept[i])) return {i, x};
+        if (laws.accepts(rows.p[x], rows.q->stored[x], siblings.accept[i])) return {i, x};
     }
-    return laws.stop(rho, final);
+    return laws.stop(final);
 }
 
 }  // namespace draftproof

@@ -32,9 +32,7 @@ def k_seq_rho(p: Row, q: Row, K: int) -> Any:
         return 1
     grid = range(STEPS, STEPS // K - 1, -1)
     rough_p, rough_q = p.astype(np.float64), q.astype(np.float64)
-    m = STEPS - bisect_left(
-        grid, True, key=lambda m: _is_enough(rough_p, rough_q, K, STEPS / m)
-    )
+    m = STEPS - bisect_left(grid, True, key=lambda m: _is_enough(rough_p, rough_q, K, STEPS / m))
     if p.dtype != object:
         return STEPS / m
     while not _is_enough(p, q, K, Fraction(STEPS, m)):  # rough sums may be a step below the root
