@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 import draftproof
 from bench.inputs import CALLS, Inputs, Ints, make_rng
-from bench.sampling import verify_logits_of
+from bench.sampling import verify_logits_of, verify_tree_logits_of
 
 __all__ = ["Reads", "bytes_read", "reads_of_cycle"]
 
@@ -83,10 +83,16 @@ def _token(inputs: Inputs, rng: np.random.Generator) -> Ints:
 
 
 def _tree(inputs: Inputs, rng: np.random.Generator) -> Reads:
-    """Traversal: every context's. nss, k-seq: the path's. Else those that reject one."""
+    """Traversal: every context's. nss, k-seq: the path's. Else those that reject one.
+
+    Of logits every row on the path, since each has a normaliser.
+    """
     tree, rule = inputs.tree, inputs.case.rule
     assert tree is not None, "the caller knows"
-    result = draftproof.verify_tree(tree, inputs.target_probs, rng, rule=rule)
+    if inputs.case.logits:
+        result = verify_tree_logits_of(inputs, rng, num_threads=1)
+    else:
+        result = draftproof.verify_tree(tree, inputs.target_probs, rng, rule=rule)
     pairs: Pairs = []
     for b, depth in enumerate(result.num_accepted.tolist()):
         children = tree.children(b)
@@ -98,7 +104,7 @@ def _tree(inputs: Inputs, rng: np.random.Generator) -> Reads:
             nodes = children[context]
             if rule == "nss":
                 pairs.append((b, context, False))
-            elif rule == "k-seq" or entered is None or entered != nodes[0]:
+            elif inputs.case.logits or rule == "k-seq" or entered is None or entered != nodes[0]:
                 pairs.append((b, context, bool(nodes)))
     return _reads(inputs, result.num_emitted, pairs)
 
