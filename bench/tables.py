@@ -119,7 +119,7 @@ def _growth_cells(cases: list[Case], name: str = "") -> Cells:
     columns = ("floor", "draftproof", "draftproof-2")
     rows = [
         [
-            *([_rule(case)] if name else []),
+            *([_series(case)] if name else []),
             _shape(case),
             *(_time(case.get(contender)) for contender in columns),
             _bandwidth(case.get("draftproof")),
@@ -138,7 +138,7 @@ def _logits_cells(cases: list[Case]) -> Cells:
     header += ["2 threads / 1", *peers]
     rows = [
         [
-            next(iter(case.values())).case.rsplit("-", 2)[0],
+            _series(case),
             _shape(case),
             *(_time(case.get(contender)) for contender in ours),
             *_ratios(case)[:2],
@@ -155,8 +155,8 @@ def _peers_sentence(cases: list[Case]) -> str:
     return f"Peers: {', '.join(names) or 'none was installed'}."
 
 
-def _rule(case: Case) -> str:
-    return next(iter(case.values())).case.partition("-")[0]
+def _series(case: Case) -> str:
+    return next(iter(case.values())).case.rsplit("-", 2)[0]
 
 
 def _shape(case: Case) -> str:
