@@ -95,7 +95,7 @@ def load_logits_backend(name: str, rule: str) -> tuple[str, ModuleType]:
     """Return the same for laws that are made of logits."""
     kernels = dict(RULES[rule].kernels)
     kernels.pop("native", None)
-    if rule in PLAIN_RULES:
+    if rule in (*PLAIN_RULES, "gumbel"):
         kernels = {"native": "draftproof.kernels.logits_native", **kernels}
     if rule == "token":
         kernels["numpy"] = "draftproof.kernels.logits_numpy"

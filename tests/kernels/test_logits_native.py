@@ -380,3 +380,18 @@ def test_a_plateau_is_cut_at_an_exact_fraction(value, temperature, top_p):
             uniforms=([[]], [1 - 2.0**-40]),
         )  # fmt: skip
         assert result[0][0, 0] == V * top_p - 1
+
+
+@pytest.mark.parametrize("V", SIZES)
+def test_gumbel_races_as_the_definition(V):
+    rng = np.random.default_rng([V, 15])
+    for kind in KINDS:
+        z = cast(rows(rng, (2, 3, V), kind), rng.choice(["float32", "float64", "bfloat16"]))
+        params = [SamplingParams(), parameters(rng, V)]
+        call = {
+            "params": params, "rule": "gumbel", "seeds": rng.integers(0, 2**62, 2),
+            "positions": rng.integers(0, 2**40, 2), "on_bad_row": "status", "history": [[], [0]],
+        }  # fmt: skip
+        first, _ = both(np.zeros((2, 0), int), None, z[:, :1], **call)
+        ids = np.column_stack([np.maximum(first[:, 0], 0), rng.integers(0, V, 2)])
+        both(ids, None, z, **call)

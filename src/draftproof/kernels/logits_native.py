@@ -20,14 +20,15 @@ from draftproof.validation import VALIDATE, mass_tolerance
 
 __all__ = ["list_logprobs", "uniform", "verify_chain", "verify_short"]
 
-Floats = npt.NDArray[np.float64]
+_RULES = (*PLAIN_RULES, "gumbel")
+"""In the order of the kernel's enum."""
 
 
 def verify_chain(
     batch: Batch,
     rule: str,
-    accept: Floats,
-    final: Floats,
+    accept: npt.NDArray[Any],
+    final: npt.NDArray[Any],
     *,
     validate: str,
     num_threads: int | None = None,
@@ -35,7 +36,8 @@ def verify_chain(
     """Verify a batch; arguments and results are `draftproof.reference.batch.verify_chain`'s.
 
     Each row of logits that a rule reaches is read once, and once more for a last token: of it only
-    a block, unless a draft was rejected or a filter acts. No row is copied.
+    a block, unless a draft was rejected or a filter acts. No row is copied. By gumbel every row is
+    read twice, the second time in float64.
     """
     target: Any = batch.target_probs
     draft: Any = batch.draft_probs
@@ -58,11 +60,11 @@ def verify_chain(
         batch.num_draft,
         batch.cu_num_draft,
         batch.greedy,
-        np.ascontiguousarray(accept, np.float64),
-        np.ascontiguousarray(final, np.float64),
+        np.ascontiguousarray(accept, np.uint64 if rule == "gumbel" else np.float64),
+        np.ascontiguousarray(final, np.int64 if rule == "gumbel" else np.float64),
         batch.max_draft,
         batch.drafter_vocabulary,
-        PLAIN_RULES.index(rule),
+        _RULES.index(rule),
         VALIDATE.index(validate),
         draft_tolerance,
         num_threads,

@@ -47,8 +47,9 @@ inline LogitScratch& thread_logit_scratch() {
 template <typename Function>
 void for_requests(const LogitCall& call, nb::handle most_threads,
                   nb::handle available_threads, Function f) {
-    // A request looks at some rows, and an exponential costs more than a sum.
-    const int threads = num_threads(4 * call.size, call.vocabulary, call.target.dtype,
+    // A request looks at some rows; an exponential costs more than a sum, and noise yet more.
+    const std::int64_t looks = call.rule == Rule::gumbel ? 16 : 4;
+    const int threads = num_threads(looks * call.size, call.vocabulary, call.target.dtype,
                                     most_threads, available_threads);
     nb::gil_scoped_release release;
     constexpr std::int64_t kGrain = 1 << 16;  // logits
@@ -61,6 +62,7 @@ void for_requests(const LogitCall& call, nb::handle most_threads,
 }
 
 // target, draft: (params, edits, masks), and draft None where draft_laws holds probabilities.
+// accept, final: uniforms; for gumbel the rows' seeds and first positions.
 // token_ids, num_emitted and status are written.
 inline void verify_logits(nb::handle draft_token_ids, nb::handle drafter_token_ids,
                           nb::handle draft_laws, nb::handle sparse_ids, nb::handle column_of,
@@ -81,6 +83,10 @@ inline void verify_logits(nb::handle draft_token_ids, nb::handle drafter_token_i
     read_laws(call, target_logits, draft_laws, sparse_ids, column_of);
     read_drafts(call, draft_token_ids, drafter_token_ids, num_draft, cu_num_draft, greedy);
     read_results(call, accept, final, token_ids, num_emitted, status_bits);
+    if (call.rule == Rule::gumbel) {
+        call.seeds = Array(accept).as<const std::uint64_t>();
+        call.positions = Array(final).as<const std::int64_t>();
+    }
     call.target_logits = read_logit_side(target[0], target[1], target[2]);
     call.drafts_have_logits = !draft.is_none();
     if (call.drafts_have_logits) {

@@ -1,5 +1,5 @@
-// Verification of one row's chain of drafts from logits, lazily: draftproof.reference.chain and
-// .block on the laws of draftproof.reference.processing.
+// Verification of one row's chain of drafts from logits, lazily: draftproof.reference.chain, .block
+// and .gumbel on the laws of draftproof.reference.processing.
 //
 // A row of logits is looked at when its position is reached. What the float32 sums of its law leave
 // open is settled in float64.
@@ -16,6 +16,7 @@
 #include "logit_draw.hpp"
 #include "logit_filters.hpp"
 #include "logit_law.hpp"
+#include "race.hpp"
 #include "status.hpp"
 
 namespace draftproof {
@@ -28,6 +29,7 @@ struct LogitScratch {
     std::vector<Edit> target_edits, draft_edits;
     LogitWeights weights{target};
     std::vector<double> ratios, ratio_errors;
+    alignas(64) double block[kLogitBlock];
 };
 
 class LogitChainVerifier {
@@ -83,6 +85,7 @@ class LogitChainVerifier {
         if (call_.greedy && call_.greedy[b_]) return emit_greedy();
         if (call_.rule == Rule::token) return emit_token();
         if (call_.rule == Rule::exact_match) return emit_exact_match();
+        if (call_.rule == Rule::gumbel) return emit_gumbel();
         const std::int64_t outcome = emit_block(false);
         return outcome == kUncertain ? emit_block(true) : outcome;
     }
@@ -196,6 +199,27 @@ class LogitChainVerifier {
             if (fault) return fault;
             draw(u);
             if (!drafted || last_token_ != drafts_[tau_]) return status::ok;
+        }
+    }
+
+    // Each token's noise is made where it is read.
+    std::int64_t emit_gumbel() {
+        for (tau_ = 0;; ++tau_) {
+            const std::int64_t fault = look_at_target(tau_);
+            if (fault) return fault;
+            p_.refine();
+            const auto position = static_cast<std::uint64_t>(call_.positions[b_] + tau_);
+            Race race(call_.seeds[b_], position);
+            if (p_.is_list()) {
+                for (const Candidate& at : p_.list()) race.enter(at.token, at.weight / p_.total());
+            } else {
+                for (std::int64_t j = 0; j < p_.num_blocks(); ++j) {
+                    p_.write(j, s_.block);
+                    race.enter(j * kLogitBlock, s_.block, p_.block_size(j));
+                }
+            }
+            last_token_ = race.winner();
+            if (tau_ == g_ || last_token_ != drafts_[tau_]) return status::ok;
         }
     }
 

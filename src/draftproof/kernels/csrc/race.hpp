@@ -23,10 +23,21 @@ class Race {
         for (std::int64_t start = 0; start < p.size; start += kBlock) {
             const int n = static_cast<int>(std::min<std::int64_t>(kBlock, p.size - start));
             p.copy(start, n, scratch.p64);
-            for (int i = 0; i < n; i += 2) run(start + i, scratch.p64 + i, std::min(2, n - i));
+            enter(start, scratch.p64, n);
         }
-        return weight_ < HUGE_VAL ? winner_ : -1;
+        return winner();
     }
+
+    // The same in parts: tokens enter in the order of their ids, in runs that begin at an even one,
+    // or alone.
+    void enter(std::int64_t start, const double* p, int n) {
+        for (int i = 0; i < n; i += 2) run(start + i, p + i, std::min(2, n - i));
+    }
+    void enter(std::int64_t token, double p) {
+        const double pair[2] = {token % 2 ? 0 : p, token % 2 ? p : 0};
+        run(token / 2 * 2, pair, 2);
+    }
+    std::int64_t winner() const { return weight_ < HUGE_VAL ? winner_ : -1; }
 
    private:
     // One or two tokens, which share their words.
