@@ -334,6 +334,18 @@ def test_an_unjudged_row_without_a_law_has_logprobs_without_a_warning(how, bad):
     assert result.logprobs.top_token_ids.shape == (1, 3, 1)
 
 
+def test_where_nothing_is_judged_a_row_without_a_law_ends_a_request_in_words_or_not_at_all(how):
+    logits = np.zeros((1, 3, 5))
+    logits[0, 1] = np.nan
+    call = {"rule": "block", "validate": "off", "backend": how, "uniforms": ([[0.9, 0.9]], [0.5])}
+    result = verify_logits([[1, 2]], None, logits, on_bad_row="status", **call)
+    if result.status[0]:
+        with pytest.raises(BadRowError, match="row 0, position 1, token 0: found nan"):
+            verify_logits([[1, 2]], None, logits, **call)
+    else:
+        assert verify_logits([[1, 2]], None, logits, **call).to_lists() == result.to_lists()
+
+
 def test_full_validation_asks_of_a_greedy_request_what_an_argmax_asks(how):
     logits = np.array([[[3.0, -2.0], [np.nan, 1.0]], [[-2.0, 3.0], [-np.inf, np.nan]]])
     call = {"params": SamplingParams(temperature=0), "validate": "full", "backend": how}

@@ -265,7 +265,10 @@ def _verify(
         bad = np.flatnonzero(status > RowStatus.ZERO_RESIDUAL)
         if len(bad):
             row = int(bad[0])
-            fault = first_fault(batch, rule, accept, final, row, validate)
+            # A kernel may stop where no law can be made, even if nothing is judged.
+            fault = first_fault(batch, rule, accept, final, row, validate) or first_fault(
+                batch, rule, accept, final, row, "full"
+            )
             assert fault is not None, f"a backend reports a status in row {row}"
             raise explained(fault, (rows, batch.draft_probs), row, int(status[row]))
     result = VerifyResult(
