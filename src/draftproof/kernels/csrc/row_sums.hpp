@@ -42,11 +42,11 @@ struct Ahead {
 
 // Each sum writes one weight for each block of kBlock numbers (the last may be short) and adds to
 // the check. `residual` sums max(0, p - q), `fast` and `scaled_residual` max(0, scale * p - q),
-// `plain` p; the weights of `residual_float32` and `plain_float32` are within kFastRoundoff, those
-// of `fast_residual_float32` within kScaledRoundoff, those of `fused_residual_float32` (null where an
-// instruction set fuses nothing) within kFastRoundoff of those at the float32 scale; it checks
-// nothing, and fetches what is ahead. Those of the others err by float64 rounding alone. `scaled_weights` are the float64 weights
-// themselves; where p or q is NaN, so may theirs be.
+// `plain` p. The weights of `residual_float32` and `plain_float32` are within kFastRoundoff, those
+// of `fast_residual_float32` within kScaledRoundoff. Those of `fused_residual_float32` (null where
+// an instruction set fuses nothing) are within kFastRoundoff of those at the float32 scale; it
+// checks nothing, and fetches what is ahead. The others err by float64 rounding alone.
+// `scaled_weights` are the float64 weights themselves; where p or q is NaN, so may theirs be.
 // `largest` is the maximum, NaN aside.
 struct RowSums {
     void (*residual_float32)(const float* p, const float* q, std::int64_t n, double* weights,
