@@ -91,6 +91,31 @@ def test_texts_over_large_vocabularies_are_the_same_on_every_backend(V, dtype):
     assert discounts > 0
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_edges_of_tokens_behind_a_ratio_above_one(dtype):
+    """Uniforms next to both ends of a token: r p - q rounds in another way than p - q/r does."""
+    B, V, below_one = 60, 300, np.nextafter(1.0, 0.0)
+    rng = np.random.default_rng(5)
+    p, q = (rng.dirichlet(np.ones(V), size=(B, n)).astype(dtype) for n in (3, 2))
+    ratios = p[:, :2].astype(float) / q
+    ids = np.stack([abs(ratios[:, 0] - 2).argmin(axis=1), ratios[:, 1].argmin(axis=1)], axis=1)
+    r = ratios[np.arange(B), 0, ids[:, 0]]
+    assert (r > 1).all()
+    left = np.cumsum(np.maximum(p[:, 1].astype(float) - q[:, 1] / r[:, None], 0), axis=1)
+    edges = left[np.arange(B), rng.integers(V, size=B)] / left[:, -1]
+    for nudge in (-1, 0, 1):
+        final = np.clip(edges + nudge * np.spacing(edges), 0, below_one)
+        texts = [
+            verify(
+                ids, q, p, uniforms=(np.full((B, 2), below_one), final),
+                rule="greedy-block", backend=backend,
+            ).to_lists()
+            for backend in available_backends()
+        ]  # fmt: skip
+        assert texts[0] == texts[-1]
+        assert all(len(text) == 2 for text in texts[0])
+
+
 def test_threads_share_no_state():
     """Rows that two threads verify, beside the same rows alone and packed."""
     rng, size, V = np.random.default_rng(0), 48, 12_000
