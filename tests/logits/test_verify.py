@@ -195,6 +195,16 @@ def test_a_drafter_with_ids_of_its_own(how):
         verify_logits(ids, *laws, lengths, params=biased, **options)
 
 
+def test_a_history_holds_ids_that_a_drafter_of_its_own_ids_has_not(how):
+    result = verify_logits(
+        [[1]], DraftLogits(np.zeros((1, 1, 2))), np.array([[[0.0, 0, 1, 0], [0, 0, 5, 0]]]),
+        params=SamplingParams(repetition_penalty=2.0, temperature=0.1), history=[[2]],
+        draft_params=SamplingParams(), draft_to_target=[1, 3], uniforms=([[0.0]], [0.5]),
+        backend=how,
+    )  # fmt: skip
+    assert result.to_lists() == [[3, 2]]
+
+
 # Greedy rows
 
 

@@ -80,9 +80,9 @@ def edit(
     for step in recipe.edits:
         if step == "bias":
             z = add_bias(z, params.logit_bias or {})
-        elif step == "repetition":
+        elif step == "repetition" and params.repetition_penalty != 1:
             z = repeat(z, seen, params.repetition_penalty)
-        else:
+        elif step == "additive" and (params.presence_penalty or params.frequency_penalty):
             z = penalise(z, counted, params.presence_penalty, params.frequency_penalty)
     if len(output) < params.min_tokens:
         z[list(params.eos_token_ids)] = -np.inf
