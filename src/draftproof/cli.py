@@ -135,7 +135,8 @@ def check(
         Contract | None, typer.Option(help="The call shape. Left out: guessed, and shown.")
     ] = None,
     profile: Annotated[
-        Profile, typer.Option(help="Seconds, a minute or two, or an hour of evidence.")
+        Profile,
+        typer.Option(help="Of a fast subject: seconds, a minute or two, or an hour of evidence."),
     ] = Profile.STANDARD,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0,
     timeout: Annotated[
