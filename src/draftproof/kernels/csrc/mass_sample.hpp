@@ -20,8 +20,11 @@ struct Edges {
 
 class MassSample {
    public:
+    // At most one of so many logits is looked at.
+    static constexpr std::int64_t kSparse = 16, kDense = 8;
+
     // Where the tokens below the edge have about the mass 1 - p of the law of a whole row.
-    Edges guess(LogitLaw& law, double p) {
+    Edges guess(LogitLaw& law, double p, std::int64_t sparsity) {
         if (!law.suits_float32() || !law.kept().has_every()) return {};
         // Weights here are relative to the largest.
         const double raised = std::exp2((law.shift() - law.largest()) * law.scale());
@@ -30,7 +33,7 @@ class MassSample {
         // A token whose weight is below the rest's mean is not needed.
         const double deepest = (std::log2(size / rest) + 1) / law.scale();
         const auto top = static_cast<float>(law.largest());
-        const int n = take(law);
+        const int n = take(law, sparsity);
         float least = top;
 #pragma omp simd reduction(min : least)
         for (int i = 0; i < n; ++i) least = std::min(least, z_[i]);
@@ -65,13 +68,12 @@ class MassSample {
 
    private:
     static constexpr int kRun = 16, kMost = 1 << 14, kLast = 255;
-    static constexpr std::int64_t kSparsest = 8;  // one of so many logits, at most
     static constexpr double kDeviations = 4;
 
     // Runs of neighbours, evenly spaced.
-    int take(LogitLaw& law) {
-        const std::int64_t runs = law.size() / kRun,
-                           taken = std::clamp<std::int64_t>(runs / kSparsest, 1, kMost / kRun);
+    int take(LogitLaw& law, std::int64_t sparsity) {
+        const std::int64_t runs = law.size() / kRun, most = kMost / kRun * kDense / sparsity,
+                           taken = std::clamp<std::int64_t>(runs / sparsity, 1, most);
         for (std::int64_t r = 0; r < taken; ++r) {
             law.copy(r * runs / taken * kRun, kRun, z_ + r * kRun);
         }

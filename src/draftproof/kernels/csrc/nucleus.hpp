@@ -25,10 +25,11 @@ class Nucleus {
     // Raise `kept`, what the law is made of, to the fewest largest logits of mass p.
     void find(LogitLaw& law, double p, bool keep_ties, Kept& kept) {
         law_ = &law;
-        const Edges edges = sample_.guess(law, p);
+        const Edges rough = sample_.guess(law, p, MassSample::kSparse);
         const double margin = kMarginErrors * law.error();
-        const bool few = edges.share < kFewShare && edges.weight > 4 * margin * law.total();
-        if (!(few && look_at_few(edges.least, p, margin))) {
+        const bool few = rough.share < kFewShare && rough.weight > 4 * margin * law.total();
+        if (!(few && look_at_few(rough.least, p, margin))) {
+            const Edges edges = sample_.guess(law, p, MassSample::kDense);
             bool found = look(edges.least, edges.most, p, kQuickMargin);
             if (found && !crossing_.certain) found = look(edges.least, edges.most, p, 0);
             if (!found) look_at_all(p);
