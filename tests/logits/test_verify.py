@@ -332,6 +332,16 @@ def test_levels_of_validation(how, level):
     assert result.status.tolist() == [unread, RowStatus.TARGET_NOT_FINITE]
 
 
+def test_a_logarithm_beyond_float64_lists_no_token(how):
+    logits = np.array([[[1.7e308, -1.7e308, 1.7e308]]])
+    result = verify_logits(
+        np.zeros((1, 0), int), None, logits, uniforms=(np.zeros((1, 0)), [0.1]), logprobs=3,
+        backend=how,
+    )  # fmt: skip
+    assert result.logprobs.top_token_ids.tolist() == [[[0, 2, -1]]]
+    assert np.isnan(result.logprobs.top_logprobs[0, 0, 2])
+
+
 @pytest.mark.parametrize("bad", [-np.inf, np.nan, np.inf])
 def test_an_unjudged_row_without_a_law_has_logprobs_without_a_warning(how, bad):
     logits = np.zeros((1, 3, 5))

@@ -169,7 +169,7 @@ class LogitRows:
             if filters and np.isfinite(z.max()):  # else an unjudged row without a law
                 z = np.where(processing.law(z, self.params.requests[request]) > 0, z, -np.inf)
         z = np.where(np.isnan(z), -np.inf, z)
-        with np.errstate(invalid="ignore"):  # a greedy row may hold +inf
+        with np.errstate(over="ignore", invalid="ignore"):  # a greedy row may hold +inf
             scaled = (z - z.max()) / temperature
             return np.asarray(scaled - np.log(np.exp(scaled).sum()))
 

@@ -106,7 +106,7 @@ class LogitLogprobs {
                           [](const Candidate& a, const Candidate& b) {
                               return a.z > b.z || (a.z == b.z && a.token < b.token);
                           });
-        for (std::ptrdiff_t k = 0; k < n; ++k) {
+        for (std::ptrdiff_t k = 0; k < n && best_[k].z > -kInfinity; ++k) {
             table_.top_token_ids[place * table_.n + k] = best_[k].token;
             table_.top_logprobs[place * table_.n + k] = best_[k].z;
         }
