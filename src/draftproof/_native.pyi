@@ -74,7 +74,7 @@ def verify_chain(
     remaining_after: Array | None,
     factor_after: Array | None,
     /,
-) -> int: ...
+) -> None: ...
 def verify_logits(
     draft_token_ids: Array,
     drafter_token_ids: Array,
@@ -132,6 +132,21 @@ def set_tree_surroundings(
     distinct_draws: tuple[str, ...],
     /,
 ) -> None: ...
+def verify_logits_plain(
+    draft_token_ids: Any,
+    draft_logits: Any,
+    target_logits: Any,
+    num_draft: Any,
+    rng: Any,
+    params: Any,
+    rule: Any,
+    validate: Any,
+    on_bad_row: Any,
+    backend: Any,
+    num_threads: Any,
+    plain_side: Callable[..., Any],
+    /,
+) -> VerifyResult | tuple[Array, Array] | None: ...
 def verify_tree_plain(
     tree: Any,
     target_probs: Any,

@@ -118,15 +118,12 @@ def verify_logits(
     >>> result.to_lists(), result.logprobs.top_token_ids.tolist()
     ([[0, 3]], [[[0], [3]]])
     """
-    given = (
-        draft_params, history, prompts, token_mask, draft_token_mask, uniforms, seeds, positions,
-        greedy, draft_to_target, state, logprobs,
-    )  # fmt: skip
     if (
         type(rng) is np.random.Generator
         and (draft is None or type(draft) is DraftLogits)
         and (params is None or type(params) is SamplingParams)
-        and all(value is None for value in given)
+        and draft_params is history is prompts is token_mask is draft_token_mask is uniforms is None
+        and seeds is positions is greedy is draft_to_target is state is logprobs is None
         and return_trace is return_acceptance is False
     ):
         short = load_short_way_from_logits()(

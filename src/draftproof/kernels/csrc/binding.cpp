@@ -17,10 +17,12 @@
 #include "chain.hpp"
 #include "chain_few.hpp"
 #include "logit_binding.hpp"
+#include "logit_short.hpp"
 #include "logit_tree_binding.hpp"
 #include "numpy_arrays.hpp"
 #include "philox.hpp"
 #include "row_sums.hpp"
+#include "short_call.hpp"
 #include "short_way.hpp"
 #include "thread_pool.hpp"
 #include "tree_binding.hpp"
@@ -30,8 +32,7 @@ using namespace draftproof;
 
 namespace {
 
-// Verify all rows; the status bits of all of them together.
-std::int64_t run(const Call& call, int threads) {
+void run(const Call& call, int threads) {
     nb::gil_scoped_release release;
     // A piece of work is worth the waking of a thread: a few hundred kilobytes of rows.
     constexpr std::int64_t kGrainBytes = 1 << 18;
@@ -49,26 +50,21 @@ std::int64_t run(const Call& call, int threads) {
                 if (!few || !few(call, b)) verifier.verify(b);
             }
         });
-    std::int64_t bits = 0;
-    for (std::int64_t b = 0; b < call.size; ++b) bits |= call.status[b];
-    return bits;
 }
 
 // accept, final: uniforms; for gumbel the rows' seeds and first positions.
 // target_tolerance, draft_tolerance: how far from 1 a row's mass may lie.
-// token_ids, num_emitted, status: written. Returns the bits of all rows together.
+// token_ids, num_emitted, status: written.
 // remaining, factor: greedy-block's state, and where the next one is written (zeros); else None.
-std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_ids,
-                          nb::handle draft_probs, nb::handle sparse_ids, nb::handle column_of,
-                          nb::handle target_probs, nb::handle num_draft, nb::handle cu_num_draft,
-                          nb::handle greedy, nb::handle accept, nb::handle final,
-                          std::int64_t max_draft, std::int64_t drafter_vocabulary,
-                          int rule, int validate, double target_tolerance,
-                          double draft_tolerance, nb::handle most_threads,
-                          nb::handle available_threads, nb::handle token_ids,
-                          nb::handle num_emitted, nb::handle status_bits, nb::handle remaining,
-                          nb::handle factor, nb::handle remaining_after,
-                          nb::handle factor_after) {
+void verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_ids,
+                  nb::handle draft_probs, nb::handle sparse_ids, nb::handle column_of,
+                  nb::handle target_probs, nb::handle num_draft, nb::handle cu_num_draft,
+                  nb::handle greedy, nb::handle accept, nb::handle final, std::int64_t max_draft,
+                  std::int64_t drafter_vocabulary, int rule, int validate,
+                  double target_tolerance, double draft_tolerance, nb::handle most_threads,
+                  nb::handle available_threads, nb::handle token_ids, nb::handle num_emitted,
+                  nb::handle status_bits, nb::handle remaining, nb::handle factor,
+                  nb::handle remaining_after, nb::handle factor_after) {
     Call call{};
     call.rule = static_cast<Rule>(rule);
     call.validate = static_cast<Validate>(validate);
@@ -88,35 +84,8 @@ std::int64_t verify_chain(nb::handle draft_token_ids, nb::handle drafter_token_i
         call.positions = Array(final).as<const std::int64_t>();
         looks *= 16;  // noise costs more than a sum
     }
-    return run(call, num_threads(looks, call.vocabulary, call.target.dtype, most_threads,
-                                 available_threads));
-}
-
-Surroundings surroundings;
-
-void set_surroundings(nb::handle result_type, nb::handle generator_type, nb::handle mass_tolerance,
-                      nb::handle available_threads, nb::handle rules, nb::handle levels) {
-    surroundings = {result_type, generator_type, mass_tolerance, available_threads, rules, levels};
-    surroundings.keep();
-}
-
-// A named tuple of two fields, and attributes beside them; the others keep their class' defaults.
-nb::object make_result(nb::handle token_ids, nb::handle num_emitted, nb::handle num_draft,
-                       nb::handle status_bits) {
-    static PyObject *const num_draft_name = PyUnicode_InternFromString("num_draft"),
-                    *const status_name = PyUnicode_InternFromString("status"),
-                    *const backend_name = PyUnicode_InternFromString("backend"),
-                    *const native = PyUnicode_InternFromString("native");
-    auto* type = reinterpret_cast<PyTypeObject*>(surroundings.result_type.ptr());
-    const nb::tuple fields = nb::make_tuple(nb::make_tuple(token_ids, num_emitted));
-    const nb::object result = nb::steal(PyTuple_Type.tp_new(type, fields.ptr(), nullptr));
-    if (!result.is_valid()) throw nb::python_error();
-    if (PyObject_SetAttr(result.ptr(), num_draft_name, num_draft.ptr()) ||
-        PyObject_SetAttr(result.ptr(), status_name, status_bits.ptr()) ||
-        PyObject_SetAttr(result.ptr(), backend_name, native)) {
-        throw nb::python_error();
-    }
-    return result;
+    run(call, num_threads(looks, call.vocabulary, call.target.dtype, most_threads,
+                          available_threads));
 }
 
 // draftproof.verify with a generator and common options.
@@ -134,74 +103,23 @@ nb::object verify_plain(nb::handle draft_token_ids, nb::handle draft_probs,
         !draft_to_target.is_none() || !state.is_none() || return_trace.ptr() != Py_False) {
         return nb::none();
     }
-    const auto options = Options::read(surroundings, generator, rule, validate, on_bad_row,
-                                       backend, most_threads);
-    if (!options) return nb::none();
-    const bool has_draft = !draft_probs.is_none(), has_lengths = !num_draft.is_none();
-    if (!Array::is_one(draft_token_ids) || !Array::is_one(target_probs) ||
-        (has_draft && !Array::is_one(draft_probs)) || (has_lengths && !Array::is_one(num_draft))) {
+    Call call{};
+    ShortCall way(call);
+    if (!way.read_options(generator, rule, validate, on_bad_row, backend, most_threads) ||
+        !way.read_arrays(draft_token_ids, draft_probs, target_probs, num_draft)) {
         return nb::none();
     }
-    const Array ids(draft_token_ids), target(target_probs);
-    if (!ids.is_int64(2)) return nb::none();
-    const std::int64_t size = ids.size(0), longest = ids.size(1);
-    const auto is_law = [size](const Array& law, std::int64_t rows) {
-        return law.rank() == 3 && law.is_float() && law.size(0) == size && law.size(1) == rows;
-    };
-    if (!is_law(target, longest + 1) || target.size(2) < 1) return nb::none();
-    const std::int64_t vocabulary = target.size(2);
-    Call call{};
-    if (has_draft) {
-        const Array draft(draft_probs);
-        if (!is_law(draft, longest) || draft.size(2) != vocabulary) return nb::none();
-        static thread_local Tolerance tolerance;
-        call.draft = draft.table();
-        call.draft_kind = DraftLaw::Kind::dense;
-        call.draft_side = draft_side(tolerance(surroundings.mass_tolerance, draft_probs,
-                                               call.draft.dtype, vocabulary));
-    } else {
-        call.draft_kind = DraftLaw::Kind::point_mass;
-        call.draft_side = draft_side(0);
-    }
-    nb::object lengths;
-    if (has_lengths) {
-        const Array given(num_draft);
-        if (!given.is_int64(1) || given.size(0) != size) return nb::none();
-        lengths = copy_of(num_draft);  // the result keeps it
-    } else {
-        lengths = new_array(NPY_INT64, {size});
-        std::fill_n(Array(lengths).as<std::int64_t>(), size, longest);
-    }
-    static thread_local Tolerance tolerance;
-    call.rule = static_cast<Rule>(options->rule);
-    call.validate = static_cast<Validate>(options->level);
-    call.target = target.table();
-    call.target_side = target_side(tolerance(surroundings.mass_tolerance, target_probs,
-                                             call.target.dtype, vocabulary));
-    call.size = size;
-    call.max_draft = longest;
-    call.vocabulary = call.drafter_vocabulary = vocabulary;
-    call.num_draft = Array(lengths).as<const std::int64_t>();
-    call.draft_token_ids = call.drafter_token_ids = ids.as<const std::int64_t>();
-    static thread_local std::vector<double> drawn;
-    drawn.resize(size * (longest + 1));
-    draw_uniforms(generator, drawn.data(), size * (longest + 1));
-    call.accept = drawn.data();
-    call.final = call.accept + size * longest;
-    const nb::object token_ids = new_array(NPY_INT64, {size, longest + 1}),
-                     num_emitted = new_array(NPY_INT64, {size}),
-                     status_bits = new_array(NPY_INT64, {size});
-    call.token_ids = Array(token_ids).as<std::int64_t>();
-    call.num_emitted = Array(num_emitted).as<std::int64_t>();
-    call.status = Array(status_bits).as<std::int64_t>();
-    const std::int64_t bits =
-        run(call, num_threads(call, most_threads, surroundings.available_threads));
-    if (options->raises && bits > status::zero_residual) {
-        const nb::object read = new_array(NPY_DOUBLE, {size * (longest + 1)});
-        std::copy(drawn.begin(), drawn.end(), Array(read).as<double>());
-        return nb::make_tuple(status_bits, read);
-    }
-    return make_result(token_ids, num_emitted, lengths, status_bits);
+    static thread_local Tolerance target_tolerance, draft_tolerance;
+    const nb::handle tolerance = surroundings.mass_tolerance;
+    call.target_side = target_side(
+        target_tolerance(tolerance, target_probs, call.target.dtype, call.vocabulary));
+    call.draft_side =
+        draft_side(draft_probs.is_none() ? 0
+                                         : draft_tolerance(tolerance, draft_probs,
+                                                           call.draft.dtype, call.vocabulary));
+    way.begin(generator);
+    run(call, num_threads(call, most_threads, surroundings.available_threads));
+    return way.end();
 }
 
 template <auto kFunction>
@@ -212,6 +130,7 @@ PyMethodDef short_way_of(const char* name) {
 
 PyMethodDef short_ways[] = {
     short_way_of<&verify_plain>("verify_plain"),
+    short_way_of<&verify_logits_plain>("verify_logits_plain"),
     short_way_of<&verify_tree_plain>("verify_tree_plain"),
     {nullptr, nullptr, 0, nullptr},
 };

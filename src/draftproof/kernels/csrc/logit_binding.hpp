@@ -61,6 +61,14 @@ void for_requests(const LogitCall& call, nb::handle most_threads,
                                });
 }
 
+inline void run(const LogitCall& call, nb::handle most_threads, nb::handle available_threads) {
+    for_requests(call, most_threads, available_threads,
+                 [&call](std::int64_t begin, std::int64_t end, LogitScratch& scratch) {
+                     LogitChainVerifier verifier(call, scratch);
+                     for (std::int64_t b = begin; b < end; ++b) verifier.verify(b);
+                 });
+}
+
 // target, draft: (params, edits, masks), and draft None where draft_laws holds probabilities.
 // accept, final: uniforms; for gumbel the rows' seeds and first positions.
 // token_ids, num_emitted and status are written.
@@ -92,11 +100,7 @@ inline void verify_logits(nb::handle draft_token_ids, nb::handle drafter_token_i
     if (call.drafts_have_logits) {
         call.draft_logits = read_logit_side(draft[0], draft[1], draft[2]);
     }
-    for_requests(call, most_threads, available_threads,
-                 [&call](std::int64_t begin, std::int64_t end, LogitScratch& scratch) {
-                     LogitChainVerifier verifier(call, scratch);
-                     for (std::int64_t b = begin; b < end; ++b) verifier.verify(b);
-                 });
+    run(call, most_threads, available_threads);
 }
 
 // Of each emitted token, and of the n likeliest; the tables [B, K+1] and [B, K+1, n] are written.
