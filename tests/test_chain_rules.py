@@ -100,13 +100,12 @@ def test_auto_takes_the_fastest_that_there_is(rule, case_of):
     assert result.backend == backends_of(rule)[0]
 
 
-@pytest.mark.parametrize("rule", ["gumbel", "greedy-block"])
-def test_a_backend_without_a_kernel_names_those_that_have_one(rule, case_of):
+def test_a_backend_without_a_kernel_names_those_that_have_one(case_of):
     case = case_of(3, 2, 5)
-    options = {**noise_of(rule, case.uniforms()), "rule": rule, "backend": "native"}
+    options = {"uniforms": case.uniforms(), "rule": "greedy-block", "backend": "native"}
     with pytest.raises(BackendUnavailableError, match="'auto', 'numpy', 'reference'") as caught:
         verify_logits(case.ids, None, np.zeros_like(case.p), case.num_draft, **options)
-    assert f"no kernel for rule {rule!r}" in str(caught.value)
+    assert "no kernel for rule 'greedy-block'" in str(caught.value)
 
 
 def test_the_reference_is_what_runs(case_of):
