@@ -60,7 +60,8 @@ inline MaskTable read_masks(nb::handle batch, nb::handle allowed, nb::handle ban
 inline LogitContexts read_contexts(nb::handle logits, nb::handle side) {
     const nb::object masks(side[2]);
     return {Array(logits).table(), read_logit_side(side[0], nb::none(), nb::none()),
-            read_edits(nb::object(side[1])), read_masks(nb::object(masks[0]), nb::object(masks[1]), nb::object(masks[2]))};
+            read_edits(nb::object(side[1])),
+            read_masks(nb::object(masks[0]), nb::object(masks[1]), nb::object(masks[2]))};
 }
 
 // Arguments are verify_forest's, of which the laws are logits where `target` and `draft` say what
