@@ -12,7 +12,7 @@ from draftproof import _native
 from draftproof.kernels.logits_short import columns
 from draftproof.kernels.noise_native import uniform
 from draftproof.kernels.threads import available_threads
-from draftproof.kernels.tree_native import DISTINCT, RULES
+from draftproof.kernels.tree_native import DISTINCT, RULES, empty_results
 from draftproof.logits.rows import LogitRows
 from draftproof.trees.batch import TreeBatch
 from draftproof.trees.rules import TreeRule
@@ -36,7 +36,7 @@ def verify_forest(
     Makes the laws at the nodes of each row's path alone (traversal: at every node), and allocates
     the result and, per thread, a law in float64 for each side; traversal one for each node.
     """
-    tree, size = batch.tree, batch.tree.size
+    tree = batch.tree
     target: Any = batch.nodes.target_probs
     laws: Any = tree.draft_probs if rule.needs_draft_probs else None
     from_logits, sparse_ids, stored = isinstance(laws, LogitRows), None, laws
@@ -47,10 +47,7 @@ def verify_forest(
         sparse_ids, stored = np.ascontiguousarray(laws.ids), laws.probs
     if laws is not None and not from_logits:
         draft_tolerance = mass_tolerance(stored.dtype, stored.shape[2])
-    depth = _native.forest_depth(tree.num_nodes, tree.parents)
-    path = np.empty((size, depth), dtype=np.int64)
-    token_ids = np.empty((size, depth + 1), dtype=np.int64)
-    num_emitted, status = np.empty((2, size), dtype=np.int64)
+    results = empty_results(tree)
     _native.verify_logit_forest(
         tree.num_nodes,
         tree.token_ids,
@@ -71,12 +68,9 @@ def verify_forest(
         draft_tolerance,
         num_threads,
         available_threads,
-        path,
-        token_ids,
-        num_emitted,
-        status,
+        *results,
     )
-    return path, token_ids, num_emitted, status
+    return results
 
 
 def _side(rows: LogitRows) -> _native.ContextSide:

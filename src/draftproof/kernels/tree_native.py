@@ -15,7 +15,7 @@ from draftproof.trees.rules import TREE_RULES, TreeRule
 from draftproof.types import IntArray, SparseProbs
 from draftproof.validation import VALIDATE, mass_tolerance
 
-__all__ = ["DISTINCT", "RULES", "uniform", "verify_forest", "verify_plain"]
+__all__ = ["DISTINCT", "RULES", "empty_results", "uniform", "verify_forest", "verify_plain"]
 
 RULES = tuple(TREE_RULES)
 """In the order of the kernel's enum."""
@@ -44,11 +44,8 @@ def verify_forest(
     sparse_ids, draft_probs = None, laws
     if isinstance(laws, SparseProbs):
         sparse_ids, draft_probs = np.ascontiguousarray(laws.ids), laws.probs
-    size, vocabulary = tree.size, batch.nodes.vocabulary
-    depth = _native.forest_depth(tree.num_nodes, tree.parents)
-    path = np.empty((size, depth), dtype=np.int64)
-    token_ids = np.empty((size, depth + 1), dtype=np.int64)
-    num_emitted, status = np.empty((2, size), dtype=np.int64)
+    vocabulary = batch.nodes.vocabulary
+    results = empty_results(tree)
     _native.verify_forest(
         tree.num_nodes,
         tree.token_ids,
@@ -67,11 +64,17 @@ def verify_forest(
         0.0 if draft_probs is None else mass_tolerance(draft_probs.dtype, draft_probs.shape[2]),
         num_threads,
         available_threads,
-        path,
-        token_ids,
-        num_emitted,
-        status,
+        *results,
     )
+    return results
+
+
+def empty_results(tree: DraftTree) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return room for path [B, D], token_ids [B, D+1], num_emitted and status [B], D the depth."""
+    depth = _native.forest_depth(tree.num_nodes, tree.parents)
+    path = np.empty((tree.size, depth), dtype=np.int64)
+    token_ids = np.empty((tree.size, depth + 1), dtype=np.int64)
+    num_emitted, status = np.empty((2, tree.size), dtype=np.int64)
     return path, token_ids, num_emitted, status
 
 

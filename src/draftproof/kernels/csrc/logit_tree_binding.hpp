@@ -77,18 +77,12 @@ inline void verify_logit_forest(nb::handle num_nodes, nb::handle token_ids, nb::
                                 nb::handle emitted, nb::handle num_emitted,
                                 nb::handle status_bits) {
     LogitForest forest{};
-    forest.rule = static_cast<TreeRule>(rule);
-    forest.validate = static_cast<Validate>(validate);
-    forest.target_side = target_side(target_tolerance);
-    forest.draft_side = draft_side(draft_tolerance);
-    forest.siblings_differ = siblings_differ;
+    read_judging(forest, rule, validate, siblings_differ, target_tolerance, draft_tolerance,
+                 greedy, accept, final);
     read_trees(forest, num_nodes, token_ids, parents, draw_order,
                draft.is_none() ? draft_laws : nb::none(), sparse_ids, target_logits);
     forest.target_logits = read_contexts(target_logits, target);
     if (!draft.is_none()) forest.draft_logits = read_contexts(draft_laws, draft);
-    forest.accept = Array(accept).as<const double>();
-    forest.final = Array(final).as<const double>();
-    forest.greedy = data_or_null<bool>(optional_array(greedy));
     read_tree_results(forest, path, emitted, num_emitted, status_bits);
     // A path reads some rows more than its length, and an exponential costs more than a sum.
     const int threads = num_threads(4 * forest.size * (forest.max_depth + 1), forest.vocabulary,

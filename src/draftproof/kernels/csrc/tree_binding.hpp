@@ -60,6 +60,20 @@ inline void read_tree_results(Forest& forest, nb::handle path, nb::handle emitte
     forest.status = Array(status_bits).as<std::int64_t>();
 }
 
+// How trees are judged, and by which uniforms.
+inline void read_judging(Forest& forest, int rule, int validate, bool siblings_differ,
+                         double target_tolerance, double draft_tolerance, nb::handle greedy,
+                         nb::handle accept, nb::handle final) {
+    forest.rule = static_cast<TreeRule>(rule);
+    forest.validate = static_cast<Validate>(validate);
+    forest.target_side = target_side(target_tolerance);
+    forest.draft_side = draft_side(draft_tolerance);
+    forest.siblings_differ = siblings_differ;
+    forest.accept = Array(accept).as<const double>();
+    forest.final = Array(final).as<const double>();
+    forest.greedy = data_or_null<bool>(optional_array(greedy));
+}
+
 inline void run(const Forest& forest, nb::handle most_threads, nb::handle available_threads) {
     // A path reads some rows more than its length.
     const int threads = num_threads(forest.size * (forest.max_depth + 1), forest.vocabulary,
@@ -82,16 +96,10 @@ inline void verify_forest(nb::handle num_nodes, nb::handle token_ids, nb::handle
                           nb::handle available_threads, nb::handle path, nb::handle emitted,
                           nb::handle num_emitted, nb::handle status_bits) {
     Forest forest{};
-    forest.rule = static_cast<TreeRule>(rule);
-    forest.validate = static_cast<Validate>(validate);
-    forest.target_side = target_side(target_tolerance);
-    forest.draft_side = draft_side(draft_tolerance);
-    forest.siblings_differ = siblings_differ;
+    read_judging(forest, rule, validate, siblings_differ, target_tolerance, draft_tolerance,
+                 greedy, accept, final);
     read_trees(forest, num_nodes, token_ids, parents, draw_order, draft_probs, sparse_ids,
                target_probs);
-    forest.accept = Array(accept).as<const double>();
-    forest.final = Array(final).as<const double>();
-    forest.greedy = data_or_null<bool>(optional_array(greedy));
     read_tree_results(forest, path, emitted, num_emitted, status_bits);
     run(forest, most_threads, available_threads);
 }
