@@ -20,7 +20,7 @@ Public implementations of speculative decoding, as they are installed from their
 judged in an environment of its own by `make audit`. The table is
 [audit/results.csv](../../audit/results.csv), and this page is made from it.
 `make audit NAMES="specdec economize"` judges these anew, by the profile `standard`, which takes
-some of them hours; `NAMES="--profile quick specdec"` takes minutes.
+far longer than `NAMES="--profile quick specdec"`.
 
 **What was judged**: the function named, at temperature 1, on small worlds whose laws are known
 (V = 2 to 5), with laws in float32, on a CPU. Each draws from its own generator, which is seeded
